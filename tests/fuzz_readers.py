@@ -14,6 +14,10 @@ EXTXYZ = (
     '2\nProperties=species:S:1:pos:R:3:forces:R:3 energy=-1.5 pbc="F F F"\n'
     "O 0 0 0 0.1 0 0\nH 0.76 0.59 0 0 0.1 0\n"
 )
+PDB = (
+    "ATOM      1  C   UNL     1       0.000   0.000   0.000  1.00  0.00           C\n"
+    "ATOM      2  O1  UNL     1       1.100   0.000   0.000  1.00  0.00\nEND\n"
+)
 CSV = "x [nm],y,kind\n1.5,2,a\n3,4e-1,b\n5,6,a\n"
 METRICS = {
     "entries": {"svgd": {"w1": 0.5, "w1_sd": 0.1, "w1_min": 0.4, "w1_max": 0.6}},
@@ -42,6 +46,11 @@ def seeds():
         "xyz": ("file.xyz", (XYZ * 2).encode()),
         "extxyz": ("file.extxyz", (EXTXYZ * 2).encode()),
         "xyz.gz": ("file.xyz.gz", gzip.compress((XYZ * 2).encode())),
+        "pdb": ("file.pdb", (PDB * 2).encode()),
+        "arrays": (
+            "file.npz",
+            _saved(np.savez, R=np.eye(6).reshape(6, 2, 3), z=[1, 9]),
+        ),
         "csv": ("file.csv", CSV.encode()),
         "tsv": ("file.tsv", CSV.replace(",", "\t").encode()),
         "parquet": ("file.parquet", _parquet()),
@@ -84,7 +93,7 @@ def read(reader, path):
             es.data.map_points(path)
     elif reader == "cached":
         load_cached(path)
-    elif reader in ("xyz", "extxyz", "xyz.gz"):
+    elif reader in ("xyz", "extxyz", "xyz.gz", "pdb", "arrays"):
         read_molecules(path)
     elif reader in ("csv", "tsv", "parquet"):
         read_table(path, class_column=None if reader == "parquet" else "kind")

@@ -16,6 +16,7 @@ from equistein.groups import PointCloud
 from equistein.molecules import BOLTZMANN
 
 _STIFFNESS = 5.0  # eV / Angstrom^2, about that of a bond between metal atoms
+_GRID = 1024.0  # eV, of which a reference is a multiple, so that few depend on a start
 
 Function = Callable[[np.ndarray], tuple[Any, Any]]
 
@@ -32,6 +33,7 @@ class _Evaluated:
         self.rejects = rejects
         self.num = 0
         self.num_failed = 0
+        self.reference: float | None = None
 
     def __call__(self, ndim: int, points: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return energies and forces of points with any number of leading axes."""
@@ -39,10 +41,23 @@ class _Evaluated:
         axes = points.shape[: points.ndim - ndim]
         flat = points.reshape(-1, *points.shape[len(axes) :])
         energies, forces = self._of_batch(flat.astype(np.float64))
-        return (
-            energies.reshape(axes).astype(points.dtype),
-            forces.reshape(points.shape).astype(points.dtype),
-        )
+        return energies.reshape(axes), forces.reshape(points.shape)
+
+    def relative(self, ndim: int, points: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same in the precision of the points, less a reference energy.
+
+        It is the constant part of the energies, of all electrons say, beside which
+        single precision could not hold their differences.
+        """
+        energies, forces = self(ndim, points)
+        known = np.isfinite(energies)
+        if self.reference is None and known.any():
+            least = float(energies[known].min())
+            # The energy of atoms that clash is no constant: its forces are large too.
+            is_constant = 100 * np.abs(forces).max() < abs(least)
+            self.reference = _GRID * round(least / _GRID) if is_constant else 0.0
+        relative = np.asarray(energies - (self.reference or 0.0), points.dtype)
+        return relative, np.asarray(forces, points.dtype)
 
     def _of_batch(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         try:
@@ -108,7 +123,7 @@ class EnergyForces(eqx.Module):
         return -energy / (BOLTZMANN * self.temperature)
 
     def energies(self, points: Particles | np.ndarray) -> np.ndarray:
-        """Return the energy of each point in eV, without the container's."""
+        """Return the energy of each point in eV, without the container's, in double."""
         return self._evaluated(np.ndim(points) - 1, points)[0]
 
     def check_forces(self, points: Particles | np.ndarray, step: float = 1e-3) -> None:
@@ -179,8 +194,9 @@ def from_energy_forces(
     $$\log p(x) = -\frac{1}{k_B T} \Bigl( E(x) + \frac{k}{2} \sum_i
       \max(|x_i - \bar x| - R, 0)^2 \Bigr) + \text{const}$$
 
-    with $k_B$ = 8.617333262e-5 eV / K. The function is called from compiled code, once
-    a step for all particles.
+    with $k_B$ = 8.617333262e-5 eV / K. A large constant of the energies, of thousands
+    of eV, is left out in double precision. The function is called from compiled code,
+    once a step for all particles.
 
     Args:
         function: `function(points) -> (energies, forces)` of NumPy arrays in double
@@ -216,9 +232,8 @@ def _call(evaluated: _Evaluated, point: Point) -> tuple[Scalar, Point]:
         jax.ShapeDtypeStruct((), point.dtype),
         jax.ShapeDtypeStruct(point.shape, point.dtype),
     )
-    return jax.pure_callback(
-        functools.partial(evaluated, point.ndim), like, point, vmap_method="expand_dims"
-    )
+    call = functools.partial(evaluated.relative, point.ndim)
+    return jax.pure_callback(call, like, point, vmap_method="expand_dims")
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -114,8 +114,8 @@ class Fit:
     Attributes:
         data: An .npy file; an .npz file with an array `x`, and classes `y` if there are
             any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz, .xyz.gz,
-            .traj, .db or .pdb; or a folder of images, with a subfolder for each class
-            if there are any.
+            .pdb, .sdf, .traj, .db, or .npz with the names of rMD17 or SchNet; or a
+            folder of images, with a subfolder for each class if there are any.
         problem: Data, symmetry and network; the seed, the split, the report's size.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
@@ -301,6 +301,8 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem)
+    for note in dataset.notes:
+        say(note)
     network = problem.network or models.default_network(
         dataset.group, dataset.labels, problem.wants_density
     )
@@ -323,7 +325,7 @@ def print_answer(folder: RunFolder, data: pathlib.Path, prefix: str = "") -> Non
     """Print where the report of a finished fit is, and how to draw more."""
     report, model = folder.path / "report.html", folder.path / RunFolder.MODEL
     ending = "" if data.is_dir() else data.suffix.lower()  # of images, a folder
-    new = f"new{'.xyz.gz' if ending == '.gz' else ending}"
+    new = f"new{ {'.gz': '.xyz.gz', '.sdf': '.xyz'}.get(ending, ending) }"
     answer(
         f"{prefix}Report: {report}",
         folder=folder.path, report=report, model=model,

@@ -74,7 +74,8 @@ class Sample:
             out=self.out, num_samples=self.num_samples, shape=points.shape[1:],
         )  # fmt: skip
         if species:
-            scores = score_molecules(species, points)
+            charge = int(fitted.about.get("charge", 0))
+            scores = score_molecules(species, points, charge=charge)
             text = [f"{name} {scores[name]:.3g}" for name in _SCORES if name in scores]
             kind = formula(species)
             answer(f"{kind} ({len(points)}): {', '.join(text)}", **{kind: scores})

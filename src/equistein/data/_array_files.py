@@ -152,7 +152,14 @@ def stored_arrays(
     for name in needed:
         if name not in arrays:
             has = ", ".join(held) or "nothing"
-            raise DataError(f"{path} must hold an array `{name}`, but has {has}.")
+            rename = (
+                " Rename the points to `x`; or, of molecules, positions to `R` and "
+                "atomic numbers to `z`, forces to `F` and energies to `E`."
+            )
+            raise DataError(
+                f"{path} must hold an array `{name}`, but has {has}."
+                f"{rename * (name == 'x')}"
+            )
     return arrays
 
 

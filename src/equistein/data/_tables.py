@@ -3,8 +3,9 @@
 import csv
 import dataclasses
 import pathlib
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ TABLES = (".csv", ".tsv", ".parquet")
 _LONGEST = 2**20  # characters of the header line
 _GROWTH = 4  # bytes of memory for a letter of text
 _REMEDY = "leave rows out, or write them by np.save"
-_DELIMITERS = ",;\t|"
+_DELIMITERS = ";\t|,"
+_SPACES = r"\s+"
+_INDEX = ("", "Unnamed: 0", "index", "level_0", "rownames")  # of pandas and R
+_ROWS = 20  # that show what separates the columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Table:
         labels: The class of each row, -1 where unknown, or None.
         classes: The name of each class, or None.
         class_column: The column that holds the classes, or None.
+        notes: What was found in the file and what is left out.
     """
 
     points: np.ndarray
@@ -36,6 +41,7 @@ class Table:
     labels: np.ndarray | None = None
     classes: tuple[str, ...] | None = None
     class_column: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def is_table(path: pathlib.Path | str) -> bool:
@@ -47,26 +53,39 @@ def read_table(
     path: pathlib.Path | str,
     columns: Sequence[str] | None = None,
     class_column: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
 ) -> Table:
     """Return the numbers of a CSV or Parquet file, with the names of its columns.
 
-    The separator of a CSV file may be `,`, `;`, a tab or `|`. Without a row of names
-    columns are called 1, 2 and so on.
+    Lines that begin with # are comments. Without a row of names columns are called 1, 2
+    and so on. A column of row numbers or names, as written by pandas and R, is left
+    out unless it is one of the `columns`.
 
     Args:
         path: A file that ends in .csv, .tsv or .parquet. It is read with pandas.
         columns: Those to read, in this order; by default all but that of the classes.
         class_column: The column of the classes, numbers or words, which are numbered
             in their order; it may be empty in some rows.
+        sep: What separates columns: `,`, `;`, a tab, `|` or spaces. By default that
+            which all of the first lines have.
+        decimal: The decimal point, `.` or `,`; by default as the numbers look.
 
     Raises:
         DataError: If pandas is missing, the file is damaged or too large, or a column
             is missing, or has words or no value in some row.
     """
     path = pathlib.Path(path)
-    frame = _frame(path)
+    frame = _frame(path, sep, decimal)
+    wanted = [*(columns or ()), *([] if class_column is None else [class_column])]
+    notes: list[str] = []
+    while len(frame.columns) and _is_index(frame.iloc[:, 0], wanted):
+        name = frame.columns[0]
+        frame = frame.drop(columns=name)
+        name = f"column {name!r}" if name else "first column, without a name,"
+        notes.append(f"The {name} numbers or names the rows: it is left out.")
     known = ", ".join(map(repr, frame.columns))
-    for name in [*(columns or ()), *([] if class_column is None else [class_column])]:
+    for name in wanted:
         if name not in frame.columns:
             raise DataError(f"{path} has no column {name!r}, but {known}.")
     chosen = [str(name) for name in columns or frame.columns if name != class_column]
@@ -75,11 +94,12 @@ def read_table(
             f"{path} must hold at least two rows and a column of numbers, but has "
             f"{len(frame)} rows and the columns {known or 'none'}."
         )
+    _check_numbers(path, {name: frame[name] for name in chosen})
     points = np.stack([_numbers(path, name, frame[name]) for name in chosen], axis=1)
     labels, classes = None, None
     if class_column is not None:
         labels, classes = _classes(path, class_column, frame[class_column])
-    return Table(points, tuple(chosen), labels, classes, class_column)
+    return Table(points, tuple(chosen), labels, classes, class_column, tuple(notes))
 
 
 def write_table(path: pathlib.Path | str, table: Table) -> None:
@@ -108,7 +128,14 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
         raise _missing() from None
 
 
-def _frame(path: pathlib.Path) -> Any:
+def _is_index(column: Any, wanted: Sequence[str]) -> bool:
+    """Return whether a first column numbers or names the rows, and is not wanted."""
+    if column.name in wanted or column.name not in _INDEX:
+        return False
+    return column.dtype.kind not in "fb" and column.is_unique
+
+
+def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
     if not path.is_file():
         raise DataError(f"There is no file {path}.")
     if not is_table(path):
@@ -119,19 +146,29 @@ def _frame(path: pathlib.Path) -> Any:
             _check_parquet(path)
             return pandas.read_parquet(path)
         check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
-        separator, words = _first_line(path)
-        named = not all(map(_is_number, words))
+        encoding = _encoding(path)
+        skip, rows, sep = _first_rows(path, sep, encoding)
+        decimal = decimal or _decimal(path, rows)
+        words = [word.strip() for word in rows[0]]
+        named = not all(_is_number(word, decimal) for word in words)
         names = words if named else [str(i) for i in range(1, len(words) + 1)]
+        widths = {len(row) for row in rows[1:]}
+        if named and widths == {len(words) + 1}:
+            names = ["", *names]  # R names rows in a column without a name
         # pandas only warns of rows that are longer than the header.
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
-                path, sep=separator, names=[name.strip() for name in names],
-                skiprows=int(named), skipinitialspace=True, encoding="utf-8-sig",
-                index_col=False, low_memory=False,
+            frame = pandas.read_csv(
+                path, sep=sep, names=names, decimal=decimal, skiprows=skip + named,
+                comment=None if "#" in "".join(words) else "#", encoding=encoding,
+                skipinitialspace=True, index_col=False, low_memory=False,
             )  # fmt: skip
+        is_empty = [not name and frame[name].isna().all() for name in frame.columns]
+        return frame.loc[:, np.logical_not(is_empty)]  # separators at the ends of lines
     except ImportError:
         raise _missing() from None
+    except DataError:
+        raise
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -151,31 +188,95 @@ def _check_parquet(path: pathlib.Path) -> None:
     check_read_size(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 
-def _first_line(path: pathlib.Path) -> tuple[str, list[str]]:
-    """Return what separates the columns, and the words of the first line."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline(_LONGEST)
-    separator = max(_DELIMITERS, key=first.count)
-    return separator, next(csv.reader([first], delimiter=separator))
-
-
-def _is_number(word: str) -> bool:
+def _encoding(path: pathlib.Path) -> str:
+    content = path.read_bytes()
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
     try:
-        float(word)
+        content.decode()
+    except UnicodeDecodeError:  # Excel's, in Europe and America
+        return "cp1252"
+    return "utf-8-sig"
+
+
+def _first_rows(
+    path: pathlib.Path, sep: str | None, encoding: str
+) -> tuple[int, list[list[str]], str]:
+    """Return how many lines precede the table, its first rows, and the separator."""
+    skip, lines = 0, []
+    with path.open(encoding=encoding, newline="") as file:
+        while len(lines) < _ROWS and (line := file.readline(_LONGEST)):
+            if line.strip() and not line.startswith("#"):
+                lines.append(line)
+            elif not lines:
+                skip += 1
+    excel = re.fullmatch("(?i)sep=(.)\\s*", lines[0]) if lines else None
+    if excel:  # as Excel writes
+        skip, lines, sep = skip + 1, lines[1:], sep or excel.group(1)
+
+    def split(delimiter: str) -> list[list[str]]:
+        if delimiter == _SPACES:
+            lined = [" ".join(line.split()) for line in lines]
+            return list(csv.reader(lined, delimiter=" "))
+        return list(csv.reader(lines, delimiter=delimiter))
+
+    if sep is not None:
+        sep = _SPACES if not sep.strip(" ") else sep.replace("\\t", "\t")
+    for delimiter in (*_DELIMITERS, _SPACES) if sep is None else ():
+        widths = [len(row) for row in split(delimiter)]
+        if min(widths, default=1) > 1 and len(set(widths[1:])) <= 1:
+            sep = delimiter
+            break
+    first = lines[0] if lines else ""
+    sep = sep or max(_DELIMITERS, key=first.count)
+    return skip, split(sep) or [[]], sep
+
+
+def _decimal(path: pathlib.Path, rows: Sequence[Sequence[str]]) -> str:
+    """Return the decimal point of the words in the rows."""
+    words = [word.strip() for row in rows for word in row]
+    commas = [word for word in words if re.fullmatch(r"[+-]?[0-9]*,[0-9]+(e.*)?", word)]
+    points = any(re.fullmatch(r"[+-]?[0-9]*\.[0-9]+(e.*)?", word) for word in words)
+    if not commas or points:
+        return "."
+    if all(re.search(",[0-9]{3}$", word) for word in commas):
+        raise DataError(
+            f"{path} has {commas[0]!r}, where the comma may be a decimal point or "
+            'separate thousands: give --decimal , (`decimal=","` in Python) or .'
+        )
+    return ","
+
+
+def _is_number(word: str, decimal: str = ".") -> bool:
+    try:
+        float(word.replace(decimal, "."))
     except ValueError:
         return False
     return True
 
 
+def _check_numbers(path: pathlib.Path, columns: Mapping[str, Any]) -> None:
+    """Raise if columns hold text."""
+    texts = [
+        name for name, column in columns.items() if column.dtype.kind not in "iufb"
+    ]
+    if not texts:
+        return
+    words = [str(value) for value in columns[texts[0]]]
+    wrong = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
+    comma = re.fullmatch("[+-]?[0-9]*,[0-9]+", words[wrong].strip())
+    raise DataError(
+        f"{path}: column {texts[0]!r} must hold numbers, but has {words[wrong][:40]!r} "
+        f"in data row {wrong + 1}{'; so do ' * bool(texts[1:])}"
+        f"{', '.join(map(repr, texts[1:9]))}. "
+        + "Give --decimal , if it is a decimal comma. "
+        * bool(comma)
+        + "Give it as `class_column` if it names classes; write a unit into the "
+        "column's name; or leave it out by `columns`."
+    )
+
+
 def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
-    if column.dtype.kind not in "iufb":
-        words = [str(value) for value in column]
-        wrong = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
-        raise DataError(
-            f"{path}: column {name!r} must hold numbers, but has {words[wrong][:40]!r} "
-            f"in data row {wrong + 1}. Give it as `class_column` if it names classes; "
-            "write a unit into the column's name; or leave it out by `columns`."
-        )
     values = column.to_numpy(np.float64, na_value=np.nan)  # where a cell is empty
     bad = ~(np.abs(values) <= 1e15)
     if bad.any():

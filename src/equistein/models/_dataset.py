@@ -30,6 +30,7 @@ from equistein.molecules import (
     formula,
     is_molecules,
     read_molecules,
+    READ_OPTIONS,
 )
 from equistein.training import check_on_disk, PREVIEW_SIZE, spread_rows
 
@@ -55,6 +56,8 @@ class Dataset:
         energies: The energy of each molecule in eV, NaN where unknown.
         forces: The forces on the atoms in eV / Angstrom, NaN where unknown.
         kelvin: The temperature at which they are learned and judged.
+        charge: The charge of each molecule, in units of e.
+        notes: What was found in the file and what is left out.
     """
 
     points: Any
@@ -69,6 +72,8 @@ class Dataset:
     energies: np.ndarray | None = None
     forces: np.ndarray | None = None
     kelvin: float | None = None
+    charge: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def num_train(self) -> int:
@@ -113,10 +118,12 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
     arrays = path.suffix in (".npy", ".npz")
+    has_molecules = is_molecules(path)
     for names, allowed, kinds in (
         (("stream",), arrays, ".npy and .npz files"),
-        (("columns", "class_column"), is_table(path), "tables, such as .csv"),
-        (("kelvin",), is_molecules(path), "molecules with energies or forces"),
+        ("columns class_column sep decimal".split(), is_table(path), "tables, as .csv"),
+        (("kelvin",), has_molecules, "molecules with energies or forces"),
+        (set(READ_OPTIONS) - {"species"}, has_molecules, "molecules"),
         (("dim", "species"), problem.group == "point-cloud", "--group point-cloud"),
     ):
         given = [f"--{n.replace('_', '-')}" for n in names if getattr(problem, n)]
@@ -124,7 +131,7 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
             allowed or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
         )
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
-    if is_molecules(path):
+    if has_molecules:
         dataset = _read_molecules(path, problem)
     else:
         dataset = _read_points(path, problem, problem.stream or large)
@@ -160,21 +167,22 @@ def _check(good: bool | np.bool_, otherwise: str) -> None:
 
 def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset:
     """Return the points of a file, not of molecules, in its order."""
-    labels = columns = classes = None
+    labels, columns, classes, notes = None, None, None, ()
     if path.is_dir():
         points, labels = read_image_folder(path)
         classes = image_classes(path)
     elif is_table(path):
         wanted = problem.columns and [w.strip() for w in problem.columns.split(",")]
-        table = read_table(path, wanted, problem.class_column)
-        points, labels = table.points, table.labels
+        options = problem.class_column, problem.sep, problem.decimal
+        table = read_table(path, wanted, *options)
+        points, labels, notes = table.points, table.labels, table.notes
         columns, classes = table.columns, table.classes
     else:
         _check(
             path.suffix in (".npy", ".npz"),
             f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, a "
             "table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, "
-            ".db, .pdb) or a folder of images.",
+            ".db, .pdb, .sdf) or a folder of images.",
         )
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
@@ -183,10 +191,10 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     points, group = _with_group(path, problem, points)
     group.check_shape(points.shape[1:])
     if labels is None or not problem.labels:
-        return Dataset(points, None, group, columns=columns)
+        return Dataset(points, None, group, columns=columns, notes=notes)
     more = {"classes": classes, "class_column": problem.class_column}
     num = num_classes_of(labels)
-    return Dataset(points, labels, group, num, columns=columns, **more)
+    return Dataset(points, labels, group, num, columns=columns, notes=notes, **more)
 
 
 def _with_group(
@@ -213,10 +221,11 @@ def _with_group(
 def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     """Return centered molecules; energies and forces that are unknown are NaN."""
     _check(
-        (problem.group, problem.species, problem.dim or 3) == ("point-cloud", None, 3),
-        f"{path} holds molecules: give --group point-cloud, no --species or --dim.",
+        (problem.group, problem.dim or 3) == ("point-cloud", 3),
+        f"{path} holds molecules: give --group point-cloud, and no --dim.",
     )
-    frames = read_molecules(path)
+    options = {name: getattr(problem, name) for name in READ_OPTIONS}
+    frames = read_molecules(path, **options)
     sizes = np.array([len(frame.symbols) for frame in frames])
     bad = (sizes < 2) | (sizes > _MAX_ATOMS)
     _check(
@@ -224,12 +233,15 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but that at "
         f"index {bad.argmax()} has {sizes[bad.argmax()]}.",
     )
-    counts = collections.Counter(formula(frame.symbols) for frame in frames)
-    formulas = [f"{name} ({num})" for name, num in counts.most_common(_NAMED)]
+    kinds = [formula(f.symbols) + f"{f.charge:+}" * bool(f.charge) for f in frames]
+    formulas = [
+        f"{name} ({num}, the first at index {kinds.index(name)})"
+        for name, num in collections.Counter(kinds).most_common(_NAMED)
+    ]
     _check(
-        len(counts) == 1,
-        f"{path} holds {len(counts)} formulas, {', '.join(formulas)}: "
-        "give those of one formula in a file of their own, and fit one at a time.",
+        len(formulas) == 1,
+        f"{path} holds {', '.join(formulas)}: choose one, as by --formula "
+        f"{formula(frames[0].symbols)}, or give the --charge of all.",
     )
     # Atoms of an element are alike, so each molecule's may be put into one order.
     unknown, points, forces = np.full((sizes[0], 3), np.nan), [], []
@@ -244,6 +256,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         np.array(points, np.float32), None, PointCloud(species, 3), species=species,
         energies=energies if np.isfinite(energies).any() else None,
         forces=np.array(forces, np.float32) if has_forces else None,
+        charge=frames[0].charge, notes=frames.notes,
     )  # fmt: skip
 
 
@@ -265,7 +278,7 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
         else np.nansum(forces[:num] ** 2) > 0,
         "--kelvin needs forces that are not all zero, or with --network features "
         f"energies that differ, but the training part of {path} has none for this "
-        "network: leave --kelvin out.",
+        f"network: leave --kelvin out. {' '.join(dataset.notes)}",
     )
     if solved or not (uses_energies and problem.labels):
         return dataset

@@ -134,7 +134,8 @@ def for_dataset(
         key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
-    named = {n: getattr(train, n) for n in ("columns", "classes", "class_column")}
+    kept = ("columns", "classes", "class_column", "charge")
+    named = {n: getattr(train, n) for n in kept}
     lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
     if train.species:
         lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]

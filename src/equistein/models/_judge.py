@@ -143,8 +143,9 @@ def judge(
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     if dataset.species is not None:
         of_samples, of_data, panels = compare_molecules(
-            dataset.species, shown["data"][:_MAX_MOLECULES], shown["samples"]
-        )
+            dataset.species, shown["data"][:_MAX_MOLECULES], shown["samples"],
+            dataset.charge,
+        )  # fmt: skip
         numbers, floor = numbers | of_samples, floor | of_data
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}

@@ -32,7 +32,7 @@ class _Checked:
                 wanted = f"{wanted}, below {limit}"
             numbers = value if isinstance(value, tuple | list) else (value,)
             good = [0 < n < limit or (n == 0 and zero) for n in numbers if is_number(n)]
-            if not numbers or not all(good):
+            if name != "charge" and not (numbers and all(good)):
                 raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
 
 
@@ -48,7 +48,8 @@ class Problem(_Checked):
             points, or direct:permutations:3@3x2+trivial@4 on parts of a flat point.
         dim: For a point cloud, the dimension of space.
         species: For a point cloud from a table or arrays, one name a particle, as in
-            "A A B": those of one name may be swapped. By default all are alike.
+            "A A B": those of one name may be swapped. By default all are alike. Of
+            molecules, the elements of numbered types, or of all atoms.
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
             perceptron of invariant features; or `linear`, an energy of distances and
@@ -62,6 +63,16 @@ class Problem(_Checked):
         columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
             that of the classes.
         class_column: The column of a table that holds the classes, numbers or words.
+        sep: What separates the columns of a table, if that is not recognized.
+        decimal: The decimal point of a table, "." or ",", if that is not recognized.
+        energy_key: What a file of molecules calls the energies, if that is ambiguous.
+        forces_key: What it calls the forces.
+        energy_unit: Their unit, such as eV (by default), Hartree or kcal/mol.
+        force_unit: The unit of the forces; by default it goes with that of energies.
+        length_unit: The unit of the positions, such as Angstrom (by default) or Bohr.
+        charge: The charge of the molecules; by default that in the file, or 0.
+        formula: Which molecules of a file are read; by default all must have one.
+        skip_incomplete: Whether frames that are cut are left out.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
@@ -81,6 +92,16 @@ class Problem(_Checked):
     labels: bool = True
     columns: str | None = None
     class_column: str | None = None
+    sep: str | None = None
+    decimal: Literal[".", ","] | None = None
+    energy_key: str | None = None
+    forces_key: str | None = None
+    energy_unit: str | None = None
+    force_unit: str | None = None
+    length_unit: str | None = None
+    charge: int | None = None
+    formula: str | None = None
+    skip_incomplete: bool = False
     held_out: float = 0.1
     seed: int = 0
     num_samples: int = 512

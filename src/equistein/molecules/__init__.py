@@ -7,6 +7,7 @@ from equistein.molecules._elements import (
     BOLTZMANN as BOLTZMANN,
     formula as formula,
     symbols_of as symbols_of,
+    unit_value as unit_value,
     VALENCES as VALENCES,
 )
 from equistein.molecules._files import (
@@ -14,11 +15,13 @@ from equistein.molecules._files import (
     from_atoms as from_atoms,
     is_molecules as is_molecules,
     MissingASE as MissingASE,
-    Molecule as Molecule,
     READ_BY_ASE as READ_BY_ASE,
     read_molecules as read_molecules,
-    read_xyz as read_xyz,
-    write_xyz as write_xyz,
+    READ_OPTIONS as READ_OPTIONS,
+)
+from equistein.molecules._frames import (
+    Molecule as Molecule,
+    Molecules as Molecules,
     XYZError as XYZError,
 )
 from equistein.molecules._isomers import embed as embed, isomers as isomers
@@ -41,3 +44,4 @@ from equistein.molecules._scores import (
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,
 )
+from equistein.molecules._xyz import write_xyz as write_xyz

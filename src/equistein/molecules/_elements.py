@@ -3,6 +3,7 @@
 import collections
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,24 @@ _NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS, start=1)}
 BOLTZMANN = 8.617333262e-5
 """The Boltzmann constant in eV / K."""
 
+_HARTREE, _BOHR, _FARADAY = 27.211386245988, 0.529177210544, 96485.33212331
+_ENERGIES = {  # in eV
+    "ev": 1.0, "electronvolt": 1.0, "mev": 1e-3, "hartree": _HARTREE, "ha": _HARTREE,
+    "eh": _HARTREE, "rydberg": _HARTREE / 2, "ry": _HARTREE / 2, "cm": 1.239841984e-4,
+    "invcm": 1.239841984e-4, "kcal": 4184 / _FARADAY, "kilocalorie": 4184 / _FARADAY,
+    "kj": 1000 / _FARADAY, "kilojoule": 1000 / _FARADAY,
+}  # fmt: skip
+_LENGTHS = {  # in Angstrom
+    "angstrom": 1.0, "ang": 1.0, "a": 1.0, "å": 1.0, "ångström": 1.0, "bohr": _BOHR,
+    "a0": _BOHR, "nm": 10.0, "nanometer": 10.0, "pm": 0.01,
+}  # fmt: skip
+_OF_A_MOLE = ("kcal", "kilocalorie", "kj", "kilojoule")
+_SUCH = {
+    "energy": "eV, Hartree or kcal/mol", "length": "Angstrom, Bohr or nm",
+    "force": "eV/Angstrom, Hartree/Bohr or kcal/mol/Angstrom",
+}  # fmt: skip
+Kind = Literal["energy", "force", "length"]
+
 VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 """The valence of elements that have only one."""
 
@@ -33,6 +52,44 @@ def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
         return tuple(_NUMBERS[symbol] for symbol in symbols)
     except KeyError as error:
         raise ValueError(f"There is no element {error}.") from None
+
+
+@check_arguments
+def unit_value(unit: str, kind: Kind) -> float:
+    """Return a unit in eV, eV / Angstrom or Angstrom.
+
+    Args:
+        unit: Its name as in ASE or pint, such as Hartree, kcal/mol/Angstrom or
+            electron_volt; a.u. is the atomic unit.
+        kind: What it measures: `energy`, `force` or `length`.
+
+    Raises:
+        ValueError: If there is no such unit of this kind.
+    """
+    text = re.sub("electron[ _]?volt", "ev", unit.strip().lower())
+    if re.fullmatch("a[.]?u[.]?|atomic[ _]?units?", text):
+        text = {"energy": "ha", "force": "ha/bohr", "length": "bohr"}[kind]
+    words = re.split("[^a-zåö0]+", text)
+    words = [word.removesuffix("s") for word in words if word not in ("", "per")]
+    if words and words[0] in _OF_A_MOLE:
+        words = [word for word in words if word not in ("mol", "mole")]
+    tables = {"energy": [_ENERGIES], "force": [_ENERGIES, _LENGTHS]}
+    pairs = zip(tables.get(kind, [_LENGTHS]), words, strict=True)
+    try:
+        first, *rest = (table[word] for table, word in pairs)
+    except (KeyError, ValueError):
+        raise ValueError(
+            f"There is no unit {unit!r} of {kind}: give one such as {_SUCH[kind]}."
+        ) from None
+    return first / rest[0] if rest else first
+
+
+def is_unit(unit: str, kind: Kind) -> bool:
+    """Whether there is a unit by this name."""
+    try:
+        return unit_value(unit, kind) > 0
+    except ValueError:
+        return False
 
 
 def valences_of(symbols: Sequence[str]) -> np.ndarray:

@@ -1,277 +1,47 @@
-"""Files of molecules: .xyz in and out, and what ASE reads."""
+"""Files of molecules: .xyz, .pdb, and what ASE, RDKit and NumPy read."""
 
-import dataclasses
-import gzip
-import math
 import os
 import pathlib
 import re
 import types
-from collections.abc import Iterable, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from equistein._check_arguments import check_arguments
 from equistein._limits import check_read_size, LimitError
-from equistein.molecules._elements import atomic_numbers_of, SYMBOLS
-
-READ_BY_ASE = (".traj", ".db", ".pdb", ".gz")
-
-_LINE = 128  # bytes of memory
-_FRAME = 512
-_CHECKED = 1_000  # frames
-_LARGEST = 1e6  # Angstrom
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_ISOTOPES = {"D": "H", "T": "H"}
-_ENTRY = re.compile(
-    r"""(?<!\S) ([A-Za-z]\w*) \s*=\s* ("[^"]*" | '[^']*' | \{[^}]*\} | \[[^\]]*\] | \S+)
-    """,
-    re.VERBOSE,
+from equistein.molecules._elements import SYMBOLS
+from equistein.molecules._frames import (
+    CutError,
+    Frame,
+    interpret,
+    LIKELY,
+    Molecules,
+    number,
+    XYZError,
 )
-_FORCES = ("forces", "force")
-_FALSE = {"f", "false", "no", "none"}
+from equistein.molecules._rdkit import rdkit
+from equistein.molecules._xyz import FIXED, text_lines, xyz_frames
 
+READ_BY_ASE = (".traj", ".db")
+READ_OPTIONS = (
+    "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "species",
+    "charge", "formula", "skip_incomplete",
+)  # fmt: skip
+"""What `read_molecules` takes where a file does not say it."""
 
-class XYZError(ValueError):
-    """A file of molecules is damaged, or is none."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Molecule:
-    """One frame of an .xyz file.
-
-    Attributes:
-        symbols: The element of each atom.
-        positions: Its position, `(atom, 3)`, in the file's unit, usually Angstrom.
-        energy: The energy in an extended file, in its unit, usually eV, or None.
-        forces: The forces on its atoms, `(atom, 3)`, or None.
-    """
-
-    symbols: tuple[str, ...]
-    positions: np.ndarray
-    energy: float | None = None
-    forces: np.ndarray | None = None
-
-
-@check_arguments
-def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
-    """Return the frames of a plain or extended .xyz file.
-
-    Of an extended file the columns `species`, `pos` and `forces` are read, and the
-    `energy` of its second line. An element may be a symbol, one with a label such as
-    C1, or an atomic number; D and T are read as H.
-
-    Raises:
-        XYZError: With file and line, if it is damaged or periodic.
-    """
-    path = pathlib.Path(path)
-    lines = _lines(path)
-    frames, at = [], 0
-    while at < len(lines):
-        if lines[at].strip():
-            frame, at = _read_frame(path, lines, at)
-            frames.append(frame)
-            if len(frames) % _CHECKED == 0:
-                _check_size(path, _FRAME * len(frames))
-        else:
-            at += 1
-    if not frames:
-        raise XYZError(f"{path} holds no molecules.")
-    return frames
-
-
-def _check_size(path: pathlib.Path, needed: int) -> None:
-    try:
-        check_read_size(str(path), needed, "give fewer molecules")
-    except LimitError as error:
-        raise XYZError(str(error)) from None
-
-
-def _lines(path: pathlib.Path) -> list[str]:
-    _check_size(path, 2 * path.stat().st_size)
-    content = path.read_bytes()
-    if b"\0" in content:
-        raise XYZError(f"{path} is not a text file, as an .xyz file is.")
-    _check_size(path, _LINE * content.count(b"\n"))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # only comments can hold other letters than ASCII
-        text = content.decode("latin-1")
-    return text.removesuffix("\n").split("\n")
-
-
-@check_arguments
-def write_xyz(
-    path: str | os.PathLike[str],
-    symbols: Sequence[str],
-    positions: np.ndarray,
-    comment: str = "",
-) -> None:
-    """Write molecules of the same atoms into an .xyz file.
-
-    Args:
-        path: The file.
-        symbols: The element of each atom.
-        positions: Their positions, `(molecule, atom, 3)`.
-        comment: The second line of each frame.
-
-    Raises:
-        ValueError: If there is no molecule, no such element, or a position is not
-            finite.
-    """
-    atomic_numbers_of(symbols)
-    positions = np.asarray(positions, np.float64)
-    if positions.shape[1:] != (len(symbols), 3) or positions.size == 0:
-        raise ValueError(
-            f"`positions` must have shape (molecule, {len(symbols)}, 3), with at least "
-            f"one molecule, but got {positions.shape}."
-        )
-    bad = ~np.all(np.abs(positions) <= _LARGEST, axis=(1, 2))
-    if bad.any():
-        raise ValueError(
-            f"`positions` must be finite and at most {_LARGEST:g}, but {bad.sum()} of "
-            f"{len(bad)} molecules are not, the first at index {bad.argmax()}: leave "
-            "them out."
-        )
-    lines = []
-    for frame in positions:
-        lines += [str(len(symbols)), " ".join(comment.split())]
-        lines += [
-            f"{symbol:<2} {x:15.8f} {y:15.8f} {z:15.8f}"
-            for symbol, (x, y, z) in zip(symbols, frame, strict=True)
-        ]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
-
-
-def _read_frame(path: pathlib.Path, lines: list[str], at: int) -> tuple[Molecule, int]:
-    """Return the frame that begins at a line, and the line after it."""
-    count = lines[at].strip()
-    if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
-        raise XYZError(
-            f"{path}, line {at + 1}: expected the number of atoms of a molecule, at "
-            f"least 1, but got {count[:40]!r}."
-        )
-    end = at + 2 + int(count)
-    if end > len(lines):
-        raise XYZError(
-            f"{path}, line {at + 1}: the molecule has {count} atoms, but the file ends "
-            f"after {max(0, len(lines) - at - 2)} of them."
-        )
-    comment = f"{path}, line {at + 2}"
-    entries = {  # the first of several entries with one key counts
-        entry.group(1).lower(): entry.group(2).strip("\"'{}[]")
-        for entry in reversed(list(_ENTRY.finditer(lines[at + 1])))
-    }
-    if _is_periodic(entries):
-        raise XYZError(
-            f"{comment}: the molecule is in a periodic cell, which is not supported; "
-            'if it is isolated, write pbc="F F F" there, or leave the `Lattice` out.'
-        )
-    try:
-        columns, energy = _columns(entries), _energy(entries)
-    except ValueError as error:
-        raise XYZError(f"{comment}: {error}") from None
-    atoms = [
-        _read_atom(f"{path}, line {number + 1}", lines[number], columns)
-        for number in range(at + 2, end)
-    ]
-    symbols, positions, forces = zip(*atoms, strict=True)
-    known = None if forces[0] is None else np.array(forces, np.float64)
-    read = Molecule(tuple(symbols), np.array(positions, np.float64), energy, known)
-    return read, end
-
-
-def _read_atom(
-    where: str, line: str, columns: tuple[int, int, int | None] | None
-) -> tuple[str, list[float], list[float] | None]:
-    words = line.split()
-    symbol_at, position_at, force_at = columns or (0, 1, None)
-    least = max(symbol_at + 1, position_at + 3, (force_at or 0) + 3)
-    if len(words) < least:
-        raise XYZError(
-            f"{where}: expected an element and three coordinates, {least} columns, "
-            f"but got {line.strip()[:60]!r}."
-        )
-    if columns is None and words[0].isdecimal() and len(words) > 4:
-        raise XYZError(
-            f"{where}: {words[0][:20]!r} may be an atomic number or the number of a "
-            "row: leave out the columns behind the coordinates, or name all columns "
-            "in the second line, as Properties=species:S:1:pos:R:3."
-        )
-    symbol = _element(where, words[symbol_at])
-    position = _vector(where, "coordinate", words[position_at : position_at + 3])
-    if force_at is None:
-        return symbol, position, None
-    return symbol, position, _vector(where, "force", words[force_at : force_at + 3])
-
-
-def _vector(where: str, kind: str, words: list[str]) -> list[float]:
-    numbers = []
-    for word in words:
-        number = word.replace("*^", "e")  # QM9 writes 1.5*^-6
-        if not _NUMBER.fullmatch(number) or abs(float(number)) > _LARGEST:
-            raise XYZError(
-                f"{where}: expected a finite {kind} of at most {_LARGEST:g}, but got "
-                f"{word[:40]!r}."
-            )
-        numbers.append(float(number))
-    return numbers
-
-
-def _element(where: str, word: str) -> str:
-    """Return the symbol that a word such as C, c, C1, or 6 means."""
-    if re.fullmatch("[0-9]{1,3}", word) and 1 <= int(word) <= len(SYMBOLS):
-        return SYMBOLS[int(word) - 1]
-    match = re.fullmatch(r"([A-Za-z]{1,2})(?:[0-9_].*)?", word)
-    symbol = match.group(1).capitalize() if match else ""
-    symbol = _ISOTOPES.get(symbol, symbol)
-    if symbol not in SYMBOLS:
-        raise XYZError(f"{where}: there is no element {word[:20]!r}.")
-    return symbol
-
-
-def _columns(entries: dict[str, str]) -> tuple[int, int, int | None] | None:
-    """Return the columns of the element, of x and of the force along x, if named."""
-    value = entries.get("properties", "")
-    if ":" not in value:  # such as Properties=none
-        return None
-    fields = value.split(":")
-    if len(fields) % 3 or not all(re.fullmatch("[0-9]{1,3}", f) for f in fields[2::3]):
-        raise ValueError(f"cannot read the columns {value[:60]!r}.")
-    first, widths, column = {}, {}, 0
-    for name, width in zip(fields[::3], map(int, fields[2::3]), strict=True):
-        first[name], widths[name] = column, width
-        column += width
-    if widths.get("species") != 1 or widths.get("pos") != 3:
-        raise ValueError(
-            "the properties need `species` of one column and `pos` of three, but are "
-            f"{value[:60]!r}."
-        )
-    force = next((first[n] for n in _FORCES if widths.get(n) == 3), None)
-    return first["species"], first["pos"], force
-
-
-def _energy(entries: dict[str, str]) -> float | None:
-    word = entries.get("energy")
-    if word is None:
-        return None
-    try:
-        energy = float(word)
-    except ValueError:
-        energy = math.nan
-    if not math.isfinite(energy):
-        if "properties" not in entries:  # a comment in words
-            return None
-        raise ValueError(f"the energy {word[:40]!r} is no finite number.")
-    return energy
-
-
-def _is_periodic(entries: dict[str, str]) -> bool:
-    """Return whether `pbc` has a true entry, or is missing while `Lattice` is there."""
-    value = entries.get("pbc", entries.get("lattice", "none"))
-    words = value.replace(",", " ").lower().split()
-    return any(word not in _FALSE and word.strip("+-0.") for word in words)
+_POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
+_ELEMENTS = (
+    "z", "Z", "nuclear_charges", "atomic_numbers", "numbers", "charges", "species",
+)  # fmt: skip
+_RESIDUES = set(  # whose atoms are H, C, N, O, P or S, the first letter of their names
+    """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
+    ASH CYM CYX GLH HID HIE HIP HSD HSE HSP LYN ACE NME NHE NMA NH2 FOR A C G U T DA DC
+    DG DT RA RC RG RU HOH WAT SOL TIP TIP3 TP3 SPC
+    """.split()
+)
 
 
 class MissingASE(ImportError):
@@ -280,74 +50,233 @@ class MissingASE(ImportError):
 
 @check_arguments
 def is_molecules(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file holds molecules, by its name."""
+    """Return whether a file holds molecules, by its name, or its arrays if an .npz."""
     path = pathlib.Path(path)
-    last = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if last and last[-1] == ".gz":
-        return last[0] in (".xyz", ".extxyz")
-    return bool(last) and last[-1] in (".xyz", ".extxyz", *READ_BY_ASE)
+    if path.suffix.lower() == ".npz":
+        return _names_of_arrays(path) is not None
+    endings = ("xyz", "xyz.gz", "extxyz", "extxyz.gz", "pdb", "sdf", *READ_BY_ASE)
+    return path.name.lower().endswith(tuple(f".{e.strip('.')}" for e in endings))
 
 
 @check_arguments
-def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
-    """Return the frames of an .xyz file, or of a .traj, .db, .pdb or .xyz.gz by ASE.
+def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
+    """Return the molecules of a file: .xyz, .xyz.gz, .pdb, .sdf, .traj, .db or .npz.
+
+    Energies and forces become eV and eV / Angstrom. An .sdf is read by RDKit, .traj and
+    .db by ASE. The arrays of an .npz have the names of rMD17 or SchNet: positions
+    `coords` or `R`, atomic numbers `nuclear_charges` or `z`, energies and forces.
+
+    Args:
+        path: The file.
+        options: What the file does not say: `energy_key` and `forces_key`, its words
+            for these; `energy_unit`, `force_unit` and `length_unit`, such as kcal/mol,
+            Hartree/Bohr and nm; `species`, the elements of numbered types or of all
+            atoms, such as "O H"; `charge`; `formula`, which of its molecules; and
+            `skip_incomplete`, whether frames that are cut are left out.
 
     Raises:
-        XYZError: If it is damaged or periodic.
-        MissingASE: If it is not an .xyz file, and ASE is not installed.
+        XYZError: If it is damaged, cut or periodic, or a key or unit is not clear.
+        MissingASE: If it needs ASE, which is not installed. Or `MissingRDKit`.
     """
-    path = pathlib.Path(path)
-    if path.suffix.lower() in (".xyz", ".extxyz"):
-        return read_xyz(path)
+    path, frames, notes = pathlib.Path(path), [], []
+    readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
+    readers |= dict.fromkeys(READ_BY_ASE, _ase_frames)
+    known = _with_defaults(options)
+    try:
+        read = readers.get(path.suffix.lower(), xyz_frames)
+        for frame in read(path, known["forces_key"]):
+            if isinstance(frame, Frame):
+                frames.append(frame)
+            elif known["skip_incomplete"]:
+                notes.append(f"Left out: {frame}")
+            else:
+                raise XYZError(
+                    f"{frame} The {len(frames)} frames before it are whole: leave it "
+                    "out by --skip-incomplete (`skip_incomplete` in Python)."
+                )
+    except LimitError as error:
+        raise XYZError(str(error)) from None
+    return interpret(path, frames, known, *notes)
+
+
+@check_arguments
+def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
+    """Return molecules of `ase.Atoms`; the options are those of `read_molecules`."""
+    frames = [_frame_of(each, f"frame {i}") for i, each in enumerate(atoms)]
+    return interpret(pathlib.Path("atoms"), frames, _with_defaults(options))
+
+
+def _with_defaults(options: dict[str, Any]) -> dict[str, Any]:
+    other = ", ".join(set(options) - set(READ_OPTIONS))
+    if other:
+        raise ValueError(f"`read_molecules` has no option {other}.")
+    return dict.fromkeys(READ_OPTIONS) | options
+
+
+def _pdb_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
+    lines, is_ended = text_lines(path)
+    rows: list[int] = []
+    num = size = 0
+    for index, line in enumerate([*lines, "END"]):
+        record, cell = line[:6].strip(), [line[i : i + 9] for i in (6, 15, 24)]
+        if record == "CRYST1" and any(number(length) > 1 for length in cell):
+            raise XYZError(
+                f"{path}, line {index + 1}: a periodic cell is not supported; leave "
+                "CRYST1 out if the molecule is isolated."
+            )
+        if record in ("ATOM", "HETATM"):
+            rows.append(index)
+        elif record in ("MODEL", "ENDMDL", "END") and rows:
+            at = [[number(lines[i][c : c + 8]) for c in (30, 38, 46)] for i in rows]
+            ends = np.array([len(lines[i]) >= 54 for i in rows])
+            whole = ends & np.isfinite(at).all(axis=1)
+            place = f"{path}, line {rows[int(whole.argmin())] + 1}"
+            is_last = index == len(lines)
+            if is_last and (len(rows) < size or not (is_ended or whole[-1])):
+                yield CutError(f"{place}: frame {num} is cut: the file ends in it.")
+                return
+            if not whole.all():
+                raise XYZError(f"{place}: columns 31 to 54 are no coordinates.")
+            names = [_pdb_element(path, i, lines[i]) for i in rows]
+            yield Frame(lambda _, place=place: place, names, np.array(at), {}, {})
+            rows, num, size = [], num + 1, len(rows)
+
+
+def _pdb_element(path: pathlib.Path, index: int, line: str) -> str:
+    """Return an element by its columns, else by the names of atom and residue."""
+    written = line[76:78].strip().capitalize()
+    if written in ("D", *SYMBOLS):
+        return written
+    name, residue = line[12:16].strip(), line[17:21].strip().upper()
+    letters = re.sub("[^A-Z].*", "", name.upper().lstrip("0123456789'\""))
+    one, two = letters[:1], letters[:2].capitalize()
+    if residue in _RESIDUES:
+        return one
+    known = [symbol for symbol in dict.fromkeys((one, two)) if symbol in SYMBOLS]
+    is_ion = re.sub("[^A-Z]", "", residue) == letters  # whose residue has its name
+    known = [two] if two in known and (is_ion or two in ("Br", "Cl")) else known
+    if len(known) != 1:
+        raise XYZError(
+            f"{path}, line {index + 1}: the atom {name!r} of the residue {residue!r} "
+            f"may be {' or '.join(known) or 'anything'}: write the elements into "
+            "columns 77 and 78."
+        )
+    return known[0]
+
+
+def _sdf_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
+    check_read_size(str(path), 2 * path.stat().st_size)
+    chem = rdkit()
+    supplier = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
+    for num, mol in enumerate(supplier):
+        where = f"{path}, molecule {num}"
+        if mol is None:
+            yield CutError(f"{where} is cut or damaged.")
+            continue
+        if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
+            raise XYZError(f"{where} has no positions in three dimensions.")
+        atoms = list(mol.GetAtoms())
+        names = ["D" if a.GetIsotope() == 2 else a.GetSymbol() for a in atoms]
+        entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
+        at = mol.GetConformer().GetPositions()
+        yield Frame(lambda _, where=where: where, names, at, entries, {})
+
+
+def _ase_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
     ase()
     from ase.io import iread
 
-    _check_size(path, 2 * path.stat().st_size)
+    check_read_size(str(path), 2 * path.stat().st_size)
+    num = 0
     try:
-        packed = path.suffix.lower() == ".gz"
-        if packed:
-            _check_unpacked(path)
-        kind = "extxyz" if packed else None
-        frames = from_atoms(iread(path, index=":", format=kind))
-    except XYZError as error:
-        raise XYZError(f"{path}: {error}") from None
+        for atoms in iread(path, index=":"):
+            yield _frame_of(atoms, f"{path}, frame {num}")
+            num += 1
+    except XYZError:
+        raise
     except Exception as error:  # a damaged file can raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise XYZError(f"{path} cannot be read by ASE: {reason}") from None
-    if not frames:
-        raise XYZError(f"{path} holds no molecules.")
-    return frames
+        if not num:
+            raise XYZError(f"{path} cannot be read by ASE: {reason}.") from None
+        yield CutError(f"{path}: frame {num} is cut or damaged ({reason}).")
 
 
-@check_arguments
-def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
-    """Return molecules of `ase.Atoms`, with their energies and forces if known."""
-    frames = []
-    for index, each in enumerate(atoms):
-        if np.any(each.pbc):
-            raise XYZError(
-                f"frame {index} is periodic, which is not supported; if it is "
-                "isolated, set `atoms.pbc = False`."
-            )
-        positions = np.array(each.positions, np.float64)
-        if not np.all(np.abs(positions) <= _LARGEST):
-            raise XYZError(f"frame {index} has a position beyond {_LARGEST:g}.")
-        results = getattr(each.calc, "results", {})
-        energy, forces = results.get("energy"), results.get("forces")
-        if forces is not None and np.shape(forces) != positions.shape:
-            raise XYZError(
-                f"frame {index} needs forces of shape {positions.shape}, but got "
-                f"{np.shape(forces)}."
-            )
-        frames.append(
-            Molecule(
-                tuple(each.get_chemical_symbols()),
-                positions,
-                None if energy is None else float(energy),
-                None if forces is None else np.array(forces, np.float64),
-            )
+def _frame_of(atoms: Any, where: str) -> Frame:
+    """Return the frame of `ase.Atoms`, with what its calculator and `info` hold."""
+    if np.any(atoms.pbc):
+        raise XYZError(
+            f"{where} is periodic, which is not supported; if it is isolated, set "
+            "`atoms.pbc = False`."
         )
-    return frames
+    kinds = {type(each).__name__ for each in atoms.constraints} - {"FixCom"}
+    if kinds:
+        raise XYZError(f"{where}, {', '.join(sorted(kinds))}: {FIXED}")
+    held = {**atoms.info, **atoms.arrays}
+    for name in ("data", "key_value_pairs"):  # of a row of a database
+        held |= held.pop(name, None) or {}
+    held |= getattr(atoms.calc, "results", {})
+    vectors = {
+        name: np.array(value, np.float64) for name, value in held.items()
+        if np.shape(value) == (len(atoms), 3) and LIKELY.search(name.lower())
+    }  # fmt: skip
+    entries = {name: value for name, value in held.items() if np.size(value) == 1}
+    names = [
+        "D" if atom.symbol == "H" and atom.mass > 1.5 else atom.symbol for atom in atoms
+    ]
+    at = np.array(atoms.positions, np.float64)
+    return Frame(lambda _: where, names, at, entries, vectors)
+
+
+def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
+    """Return the names of positions and elements in an .npz file, if it has both."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            held = [name.removesuffix(".npy") for name in archive.namelist()]
+            positions = next(name for name in _POSITIONS if name in held)
+            elements = next(name for name in _ELEMENTS if name in held)
+            with archive.open(f"{positions}.npy") as part:
+                np.lib.format.read_magic(part)
+                shape, *_ = np.lib.format.read_array_header_1_0(part)
+    except Exception:  # a damaged file can raise nearly anything
+        return None
+    has_classes = positions == "x" and "y" in held
+    return None if has_classes or shape[2:] != (3,) else (positions, elements)
+
+
+def _npz_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame]:
+    names, held = _names_of_arrays(path), "nothing"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        check_read_size(str(path), size)
+        with np.load(path, allow_pickle=False) as stored:
+            held = ", ".join(stored.files)
+            arrays = {name: stored[name] for name in stored.files}
+        positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
+        num, atoms, _ = positions.shape
+        whole = elements.astype(int) if elements.dtype.kind == "f" else elements
+        elements = np.broadcast_to(whole, (num, atoms))
+    except LimitError:
+        raise
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise XYZError(
+            f"{path} must hold positions (molecule, atom, 3) by one of the names "
+            f"{', '.join(_POSITIONS)}, and an element for each atom by one of "
+            f"{', '.join(_ELEMENTS)}, but has {held}: {error}."
+        ) from None
+    for i in range(num):
+        here = elements[i].astype(str) != "0"  # small molecules are filled up by zeros
+        vectors = {
+            name: value[i][here].astype(float) for name, value in arrays.items()
+            if value.shape == positions.shape
+        }  # fmt: skip
+        entries = {
+            name: value.ravel()[i] if value.size == num else value
+            for name, value in arrays.items() if value.size in (1, num)
+        }  # fmt: skip
+        names, at = elements[i][here].astype(str), positions[i][here].astype(float)
+        where = f"{path}, molecule {i}"
+        yield Frame(lambda _, w=where: w, names.tolist(), at, entries, vectors)
 
 
 @check_arguments
@@ -361,11 +290,3 @@ def ase() -> types.ModuleType:
             "pip install 'equistein[ase]'."
         ) from None
     return ase
-
-
-def _check_unpacked(path: pathlib.Path) -> None:
-    size = 0
-    with gzip.open(path) as file:
-        while block := file.read(2**20):
-            size += len(block)
-            _check_size(path, 2 * size)

@@ -15,6 +15,16 @@ from equistein.molecules._elements import atomic_numbers_of
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
+_MAX_FORMS = 50  # resonance structures
+_CHARGED = (  # groups of stable molecules, each with all of its charged atoms
+    "[N+X3](=*)[O-X1]", "[n+][O-X1]", "[N+X4H0][O-X1]", "[N+X2](#*)[O-X1]",  # N-oxides
+    "[C-X1]#[N+,O+]", "[#7-,#7-2]~[N+X2]#N", "[N-X1]=[N+X2]=*", "N#[N+X2][#6-]",
+    "N#[N+X2]C=C[O-X1]", "N#[N+X2]c~c[O-X1]", "[n+][N-]",  # isonitriles, diazo
+    "[S+,Se+,Te+;X3][O-X1]", "[S+X3]C=C[O-X1]", "[S+X2](=O)[O-X1]", "[P+X4][O-X1]",
+    "[O-X1][O+]=O", "[Cl,Br,I;+,+2,+3][O-X1]", "[N+X4][B-X4]", "[n,o,s;+]",
+    "[O-,S-,N-]~a", "[N+X4]", "[N+X3]=C[N,n]", "[S+X3]", "[P+X4]",
+    "[O-,S-]*=[O,S]",
+)  # fmt: skip
 
 
 class MissingRDKit(ImportError):
@@ -57,17 +67,21 @@ class Perceived:
 
 
 @check_arguments
-def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
+def perceive(
+    symbols: Sequence[str], positions: np.ndarray, charge: int = 0
+) -> Perceived:
     """Return the molecule that RDKit finds in positions, if it is a valid one.
 
-    Valid is one connected molecule of all the atoms, without formal charges, radicals
-    or hydrogens to add. Bonds are pairs closer than 1.15 covalent radii, since RDKit's
-    default refuses 5 of QM9's 48 isomers of C5H8O. (The bonds of H2 and F2 are longer,
-    and not recognized.)
+    Valid is one connected molecule of all the atoms, without radicals or hydrogens to
+    add. Formal charges are those of stable groups, such as nitro, and of zwitterions;
+    an ion has others too, as many as its charge. Bonds are pairs closer than 1.15
+    covalent radii, since RDKit's default refuses 5 of QM9's 48 isomers of C5H8O. (The
+    bonds of H2 and F2 are longer, and not recognized.)
 
     Args:
         symbols: The element of each atom.
         positions: Its position, in Angstrom, `(atom, 3)`.
+        charge: The charge of the molecule, in units of e.
 
     Raises:
         ValueError: If there is no such element.
@@ -82,20 +96,61 @@ def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
     mol = _without_bonds(symbols, positions)
     try:
         chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=_REACH)
-        if len(chem.GetMolFrags(mol)) > 1:
-            return Perceived(None, "several fragments")
-        chem.rdDetermineBonds.DetermineBondOrders(
-            mol, charge=0, embedChiral=False, maxIterations=_MAX_ITERATIONS
-        )
-        chem.SanitizeMol(mol)
     except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
         return Perceived(None, "no bond orders fit")
-    atoms = list(mol.GetAtoms())
-    if any(atom.GetNumRadicalElectrons() or atom.GetNumImplicitHs() for atom in atoms):
-        return Perceived(None, "radicals")
-    if any(atom.GetFormalCharge() for atom in atoms):
-        return Perceived(None, "charges")
-    return Perceived(graph_smiles(mol), None, mol)
+    if len(chem.GetMolFrags(mol)) > 1:
+        return Perceived(None, "several fragments")
+    problem, candidates = "no bond orders fit", []
+    for order in _atom_orders(mol):
+        ordered = chem.RenumberAtoms(mol, order)
+        try:
+            chem.rdDetermineBonds.DetermineBondOrders(
+                ordered, charge=charge, embedChiral=False, maxIterations=_MAX_ITERATIONS
+            )
+            chem.SanitizeMol(ordered)
+        except (ValueError, RuntimeError):
+            continue
+        found = chem.RenumberAtoms(ordered, np.argsort(order).tolist())
+        problem = _problem(found, charge)
+        candidates.append(found)
+        if problem is None:
+            break
+    if problem == "charges":  # another resonance structure may be the usual one
+        flags = chem.ResonanceFlags.ALLOW_CHARGE_SEPARATION
+        candidates = list(chem.ResonanceMolSupplier(candidates[0], flags, _MAX_FORMS))
+    for found in reversed(candidates):
+        if found is not None and _problem(found, charge) is None:
+            return Perceived(graph_smiles(found), None, found)
+    return Perceived(None, problem)
+
+
+def _atom_orders(mol: Any) -> list[list[int]]:
+    """Return orders of the atoms in which to look for bonds.
+
+    Where charges must be placed, as in nitro groups, RDKit misses some in some orders.
+    """
+    numbers = [atom.GetAtomicNum() for atom in mol.GetAtoms()]
+    given = list(range(len(numbers)))
+    if not {7, 16}.intersection(numbers):
+        return [given]
+    heavy_last = sorted(given, key=lambda index: numbers[index])
+    return [given, heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
+
+
+def _problem(mol: Any, charge: int) -> str | None:
+    """Return why a molecule with bonds of these orders is not valid, or None."""
+    chem, left = rdkit(), {}
+    for atom in mol.GetAtoms():
+        if atom.GetNumRadicalElectrons() or atom.GetNumImplicitHs():
+            return "radicals"
+        if atom.GetFormalCharge():
+            left[atom.GetIdx()] = atom.GetFormalCharge()
+    for group in map(chem.MolFromSmarts, _CHARGED) if left else ():
+        for match in mol.GetSubstructMatches(group):
+            for index in match:
+                left.pop(index, None)
+    is_ion = len(left) <= abs(charge) and all(q * charge > 0 for q in left.values())
+    return None if is_ion else "charges"
 
 
 @check_arguments

@@ -72,6 +72,7 @@ def score_molecules(
     positions: np.ndarray,
     known: Collection[str] = (),
     perceived: Sequence[Perceived] | None = None,
+    charge: int = 0,
 ) -> dict[str, float]:
     """Return the scores of molecules of one formula.
 
@@ -80,13 +81,14 @@ def score_molecules(
         positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
         known: The SMILES of known graphs, as by `perceive`.
         perceived: The results of `perceive`, if known already.
+        charge: The charge of each molecule, in units of e.
 
     Returns:
         Of H, C, N, O and F alone `atom_stability`, the fraction of atoms whose bonds,
         by a table of lengths, sum to their valence, and `molecule_stability`, that of
         molecules whose atoms all do. With RDKit `validity`, the fraction that it
-        accepts as one neutral molecule; `uniqueness`, distinct graphs over valid
-        molecules; `num_isomers`, the number of distinct graphs; `num_novel`, that of
+        accepts as one molecule; `uniqueness`, distinct graphs over valid molecules;
+        `num_isomers`, the number of distinct graphs; `num_novel`, that of
         those not known; and `coverage`, the fraction of the known graphs among them.
 
     Raises:
@@ -102,7 +104,7 @@ def score_molecules(
     if not has_rdkit():
         return scores
     if perceived is None:
-        perceived = [perceive(symbols, molecule) for molecule in positions]
+        perceived = [perceive(symbols, molecule, charge) for molecule in positions]
     valid = [p.smiles for p in perceived if p.smiles is not None]
     graphs, known = set(valid), set(known)
     return scores | {
@@ -116,7 +118,7 @@ def score_molecules(
 
 @check_arguments
 def compare_molecules(
-    symbols: Sequence[str], data: np.ndarray, samples: np.ndarray
+    symbols: Sequence[str], data: np.ndarray, samples: np.ndarray, charge: int = 0
 ) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
     """Judge new molecules beside the data, by scores, bonds and angles.
 
@@ -127,7 +129,7 @@ def compare_molecules(
     if not has_rdkit():
         return score_molecules(symbols, samples), {}, {}
     of_data, of_samples = (
-        [perceive(symbols, np.asarray(molecule, np.float64)) for molecule in positions]
+        [perceive(symbols, np.asarray(each, np.float64), charge) for each in positions]
         for positions in (data, samples)
     )
     known = {seen.smiles for seen in of_data if seen.smiles is not None}

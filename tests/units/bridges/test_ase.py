@@ -115,3 +115,22 @@ def test_a_crystal_and_what_unpacks_to_too_much_are_refused(
     frames[1].pbc = True
     with pytest.raises(es.molecules.XYZError, match="periodic"):
         es.molecules.from_atoms(frames)
+
+
+def test_fixed_atoms_are_refused_and_cut_trajectories_named(frames, tmp_path):
+    from ase.constraints import FixAtoms
+    from ase.io import write
+
+    write(tmp_path / "a.traj", frames)
+    whole = (tmp_path / "a.traj").read_bytes()
+    (tmp_path / "a.traj").write_bytes(whole[:-600])
+    with pytest.raises(es.molecules.XYZError, match="frame 2 is cut"):
+        es.molecules.read_molecules(tmp_path / "a.traj")
+    found = es.molecules.read_molecules(tmp_path / "a.traj", skip_incomplete=True)
+    assert len(found) == 2
+    assert "frame 2 is cut" in found.notes[0]
+    frames[1].info["REF_energy"] = -2.0
+    assert es.molecules.from_atoms(frames[1:2])[0].energy == -2.0
+    frames[1].set_constraint(FixAtoms([0]))
+    with pytest.raises(es.molecules.XYZError, match="frame 1, FixAtoms"):
+        es.molecules.from_atoms(frames)

@@ -188,3 +188,27 @@ def test_what_is_no_energy_and_force_is_told_of(function, said):
     density = from_energy_forces(function, temperature=300.0)
     with pytest.raises(ValueError, match=said):
         es.run(jr.key(0), es.MALA(0.1), density, jnp.ones((3, 2)), num_steps=5)
+
+
+@pytest.mark.usefixtures("single_precision")
+@pytest.mark.parametrize("constant", [0.0, -6_712_345.25, 3e6])
+def test_a_large_constant_does_no_harm(constant):
+    def spring(points):
+        return constant + 4 * np.sum(points**2, axis=1), -8 * points
+
+    points = np.linspace(-0.1, 0.1, 12).reshape(4, 3).astype(np.float32)
+    exact, _ = spring(points.astype(float))
+    density = from_energy_forces(spring, temperature=300.0)
+    assert np.allclose(density.energies(points), exact, rtol=1e-12)
+    gaps = np.diff([float(density(point)) for point in jnp.asarray(points)])
+    assert np.allclose(gaps, -np.diff(exact) / (BOLTZMANN * 300), atol=0.01)
+
+
+@pytest.mark.usefixtures("single_precision")
+def test_the_energy_of_a_clash_is_no_constant():
+    density = from_energy_forces(
+        lambda points: (points[:, 0] ** -12, 12 * points**-13), temperature=300.0
+    )
+    clash, relaxed = (jnp.array([distance]) for distance in (0.2, 3.0))
+    assert float(density(clash)) < -1e9
+    assert np.isclose(float(density(relaxed)), -(3.0**-12) / (BOLTZMANN * 300))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from command_line import lines_of, status
 
-from equistein.molecules import read_xyz
+from equistein.molecules import read_molecules
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
 def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     new = tmp_path / "new.xyz"
     assert status("sample", molecular_run, "--num-samples", 5, "--out", new) == 0
-    frames = read_xyz(new)
+    frames = read_molecules(new)
     assert [frame.symbols for frame in frames] == [("F", "H")] * 5
     positions = np.stack([frame.positions for frame in frames])
     assert np.max(np.abs(positions.mean(axis=1))) < 1e-5

@@ -79,14 +79,21 @@ BAD = {  # what the tests of readers and of settings do not have
     "one molecule": ("x.xyz", text(WATER), CLOUD, "at least two are needed"),
     "molecules of two formulas": (
         "x.xyz", text(WATER + WATER.replace("O", "S") + WATER), CLOUD,
-        "2 formulas, H2O (2), H2S (1): give those of one formula",
+        "H2O (2, the first at index 0), H2S (1, the first at index 1): choose",
     ),
-    "species for molecules": (
-        "x.xyz", text(2 * WATER), [*CLOUD, "--species", "O H H"], "--species",
+    "species of other molecules": (
+        "x.xyz", text(2 * WATER), [*CLOUD, "--species", "O H"], "--species",
     ),
-    "a molecule of one atom": (
-        "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), CLOUD, "index 1 has 1",
+    "a key that is not there": (
+        "x.xyz", text(2 * WATER), [*CLOUD, "--energy-key", "e"], "--energy-key",
     ),
+    "a unit of energy for points": (
+        "x.npy", npy(POINTS), ["--energy-unit", "eV"], "--energy-unit",
+    ),
+    "a separator of molecules": (
+        "x.xyz", text(2 * WATER), [*CLOUD, "--sep", ";"], "--sep",
+    ),
+    "atoms alone": ("x.xyz", text(2 * "1\n\nO 0 0 0\n"), CLOUD, "index 0 has 1"),
     "too many atoms": (
         "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"), CLOUD, "index 1 has 201",
     ),

@@ -24,8 +24,8 @@ def seeds(fuzz):
 
 
 READERS = (
-    "npy", "npz", "packed", "cached", "xyz", "extxyz", "xyz.gz", "csv", "tsv",
-    "parquet", "png", "fit", "metrics", "environment",
+    "npy", "npz", "packed", "cached", "xyz", "extxyz", "xyz.gz", "pdb", "arrays",
+    "csv", "tsv", "parquet", "png", "fit", "metrics", "environment",
     "text", "checkpoint", "model", "samples", "samples.packed", "part",
 )  # fmt: skip
 
@@ -34,20 +34,13 @@ def test_every_reader_is_tried(seeds):
     assert tuple(seeds) == READERS
 
 
-@pytest.fixture
-def reader(request):
-    if request.param == "xyz.gz":
-        pytest.importorskip("ase")
-    return request.param
-
-
-@pytest.mark.parametrize("reader", READERS, indirect=True)
+@pytest.mark.parametrize("reader", READERS)
 def test_a_reader_has_a_good_file(reader, seeds, fuzz, tmp_path):
     path = fuzz.laid(tmp_path, reader, *seeds[reader])
     fuzz.fuzz_readers.read(reader, path)
 
 
-@pytest.mark.parametrize("reader", READERS, indirect=True)
+@pytest.mark.parametrize("reader", READERS)
 def test_a_reader_stands_malformed_files(reader, seeds, fuzz):
     assert fuzz.search(reader, *seeds[reader], number=30, seed=1) == {}
 

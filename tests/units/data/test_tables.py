@@ -110,3 +110,54 @@ def test_a_class_that_is_no_whole_number_is_told(word, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,kind\n1,{word}\n2,3\n")
     with pytest.raises(DataError, match="whole numbers, but has"):
         read_table(tmp_path / "x.csv", class_column="kind")
+
+
+XY = "x,y\n1.5,2\n3,4.5\n5,6\n"
+INDEXED = [
+    ",x,y\n0,1.5,2\n1,3,4.5\n2,5,6\n",  # pandas
+    ",x,y\n7,1.5,2\n2,3,4.5\n4,5,6\n",  # of shuffled rows
+    "Unnamed: 0,x,y\n0,1.5,2\n1,3,4.5\n2,5,6\n",
+    ",Unnamed: 0,x,y\n0,0,1.5,2\n1,1,3,4.5\n2,2,5,6\n",
+    "index;x;y\n0;1,5;2\n1;3;4,5\n2;5;6\n",
+    '"x" "y"\n"1" 1.5 2\n"2" 3 4.5\n"3" 5 6\n',  # R
+    '"","x","y"\n"Ada",1.5,2\n"Bob",3,4.5\n"Cy",5,6\n',
+]
+AS_XY = [
+    XY,
+    "\ufeff" + XY.replace(",", ";").replace(".", ",").replace("\n", "\r\n"),  # Excel
+    "sep=;\n" + XY.replace(",", ";").replace(".", ","),
+    XY.replace(",", "\t").replace(".", ","),
+    'x,y\n"1,5","2"\n"3","4,5"\n"5","6"\n',
+    "# one\n\n# two\n" + XY.replace("3,", "# three\n3,") + "# four\n",
+    "x   y\n 1.5  2.0\n 3.0  4.5\n 5.0  6.0\n",
+    "x,y,\n1.5,2,\n3,4.5,\n5,6,\n",
+    "x,y,\n1.5,2,\n3,4.5,\n5,6,\n".replace(",", ";").replace(".", ","),
+]
+
+
+@pytest.mark.parametrize("text", [*INDEXED, *AS_XY])
+def test_tables_of_other_programs(text, file):
+    table = read_table(file(text))
+    assert table.columns == ("x", "y")
+    assert np.allclose(table.points, [[1.5, 2], [3, 4.5], [5, 6]])
+    assert bool(table.notes) == (text in INDEXED)
+
+
+def test_an_index_is_read_if_it_is_wanted_and_encodings_are_recognized(file):
+    wanted = read_table(file(INDEXED[0]), columns=["", "x"])
+    assert np.allclose(wanted.points[:, 0], [0, 1, 2])
+    for encoding in ("cp1252", "utf-16"):
+        path = file("")
+        path.write_text(XY.replace("x", "größe"), encoding=encoding)
+        assert read_table(path).columns == ("größe", "y")
+
+
+def test_what_a_comma_means_is_asked(file):
+    path = file("x;y\n1,200;2,100\n1,300;2,500\n")
+    with pytest.raises(DataError, match="--decimal"):
+        read_table(path)
+    assert np.allclose(read_table(path, decimal=",").points[0], [1.2, 2.1])
+    table = read_table(file("x:y\n1:2\n3:4\n"), sep=":")
+    assert table.columns == ("x", "y")
+    with pytest.raises(DataError, match="'name' .* has 'a'.*so do 'who'"):
+        read_table(file("x,name,who\n1,a,b\n2,c,d\n"))

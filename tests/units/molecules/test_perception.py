@@ -25,6 +25,7 @@ ROW = np.array([0.0, 0.0, 1.0])
         ("HCN", ROW * [[-1.07], [0], [1.16]], "C#N"),
         ("FH", ROW * [[0], [0.92]], "F"),
         (("Cl", "H"), ROW * [[0], [1.27]], "Cl"),
+        ("CO", ROW * [[0], [1.13]], "[C-]#[O+]"),
     ],
 )
 def test_small_molecules_are_recognized(symbols, positions, smiles, chem):
@@ -44,7 +45,12 @@ def test_small_molecules_are_recognized(symbols, positions, smiles, chem):
         ("OH", WATER[:2], "no bond orders fit"),
         ("CHHH", METHANE[:4], "no bond orders fit"),
         ("CHH", METHANE[:3], "radicals"),
-        ("CO", ROW * [[0], [1.13]], "charges"),
+        (
+            "CNHHHHH",  # CH2-NH3 where methylamine is meant
+            [[0, 0, 0], [0, 0, 1.5], [0, 1, -0.4], [0, -1, -0.4]]
+            + [[x, y, 1.8] for x, y in ((1, 0), (-0.5, 0.8), (-0.5, -0.8))],
+            "charges",
+        ),
         ("CHHHH", METHANE * 0, "no bond orders fit"),
         ("CHHHH", METHANE * 0.4, "no bond orders fit"),
         ("OHH", WATER + [[0], [np.nan], [0]], "not finite"),
@@ -53,7 +59,7 @@ def test_small_molecules_are_recognized(symbols, positions, smiles, chem):
     ],
 )
 def test_what_is_not_valid_has_a_problem(symbols, positions, problem, chem):
-    seen = perceive(symbols, positions)
+    seen = perceive(symbols, np.array(positions))
     assert seen.smiles is None
     assert seen.mol is None
     assert problem in seen.problem

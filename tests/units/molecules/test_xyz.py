@@ -4,7 +4,7 @@ import pytest
 from equistein.molecules import (
     is_molecules,
     Molecule,
-    read_xyz,
+    read_molecules,
     write_xyz,
     XYZError,
 )
@@ -39,7 +39,7 @@ def same(frame, other=None):
 
 
 def test_a_frame_by_hand(write):
-    (frame,) = read_xyz(write(WATER))
+    (frame,) = read_molecules(write(WATER))
     assert same(frame)
     assert frame.positions.dtype == np.float64
 
@@ -48,7 +48,7 @@ def test_what_is_written_is_read_again(tmp_path):
     positions = np.random.default_rng(0).normal(size=(5, 3, 3)) * 10
     path = tmp_path / "new.xyz"
     write_xyz(str(path), ("C", "Cl", "H"), positions, "made\nby hand")
-    frames = read_xyz(path)
+    frames = read_molecules(path)
     assert [frame.symbols for frame in frames] == [("C", "Cl", "H")] * 5
     assert np.allclose([frame.positions for frame in frames], positions, atol=1e-8)
     assert path.read_text().splitlines()[:2] == ["3", "made by hand"]
@@ -83,12 +83,12 @@ def test_what_is_written_is_read_again(tmp_path):
     ],
 )
 def test_harmless_differences_do_no_harm(change, write):
-    (frame,) = read_xyz(write(change(WATER)))
+    (frame,) = read_molecules(write(change(WATER)))
     assert same(frame)
 
 
 def test_frames_may_be_apart(write):
-    frames = read_xyz(write(WATER + "\n\n" + WATER + WATER + "\n"))
+    frames = read_molecules(write(WATER + "\n\n" + WATER + WATER + "\n"))
     assert len(frames) == 3
     assert all(same(frame) for frame in frames)
 
@@ -101,10 +101,10 @@ energy=-2 Properties=id:I:1:forces:R:3:species:S:1:pos:R:3:q:R:1 pbc="F F F"
 2 9 9 9 H   0.000  0.757 -0.469  0.4
 3 9 9 9 H   0.000 -0.757 -0.469  0.4
 """
-    assert same(read_xyz(write(text))[0])
+    assert same(read_molecules(write(text))[0])
     for quote in "\"'":
         quoted = text.replace("=id", f"={quote}id").replace("q:R:1", f"q:R:1{quote}")
-        assert same(read_xyz(write(quoted))[0])
+        assert same(read_molecules(write(quoted))[0])
     positions_first = """\
 3
 Properties=pos:R:3:species:S:1
@@ -112,7 +112,7 @@ Properties=pos:R:3:species:S:1
 0.000  0.757 -0.469 H
 0.000 -0.757 -0.469 H
 """
-    assert same(read_xyz(write(positions_first))[0])
+    assert same(read_molecules(write(positions_first))[0])
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ Properties=pos:R:3:species:S:1
 def test_a_mistake_is_told_with_file_and_line(change, words, write):
     path = write(change(WATER))
     with pytest.raises(XYZError, match=words) as caught:
-        read_xyz(path)
+        read_molecules(path)
     assert str(caught.value).startswith(str(path))
 
 
@@ -191,7 +191,7 @@ def test_a_mistake_is_told_with_file_and_line(change, words, write):
 def test_a_periodic_cell_is_refused(comment, write):
     path = write(WATER.replace("water, in Angstrom", comment))
     with pytest.raises(XYZError, match='line 2: .*periodic.* write pbc="F F F"'):
-        read_xyz(path)
+        read_molecules(path)
 
 
 @pytest.mark.parametrize(
@@ -212,20 +212,20 @@ def test_what_cannot_be_read_is_not_written(symbols, positions, words, tmp_path)
 
 
 def test_a_form_feed_in_a_comment_is_no_new_line(write):
-    (frame,) = read_xyz(write(WATER.replace("water", "water\x0c\x1c\u2028")))
+    (frame,) = read_molecules(write(WATER.replace("water", "water\x0c\x1c\u2028")))
     assert same(frame)
 
 
 def test_no_text_is_refused(write):
     noise = np.random.default_rng(0).bytes(1_000)
     with pytest.raises(XYZError, match="not a text file"):
-        read_xyz(write(noise))
+        read_molecules(write(noise))
 
 
 def test_a_huge_file_is_refused_by_its_size(write, monkeypatch):
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "50")
     with pytest.raises(XYZError, match="EQUISTEIN_MAX_BYTES"):
-        read_xyz(write(WATER))
+        read_molecules(write(WATER))
 
 
 @pytest.mark.parametrize("content", ["\n" * 10_000, "1\n\nH 0 0 0\n" * 2_000])
@@ -234,13 +234,13 @@ def test_what_is_small_on_disk_and_large_in_memory_is_refused(
 ):
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "700000")
     with pytest.raises(XYZError, match="set EQUISTEIN_MAX_BYTES to"):
-        read_xyz(write(content))
+        read_molecules(write(content))
 
 
 def test_a_truncated_file_is_read_or_refused(write):
     for keep in range(len(WATER)):
         try:
-            frames = read_xyz(write(WATER[:keep]))
+            frames = read_molecules(write(WATER[:keep]))
         except XYZError:
             continue
         assert len(frames) == 1
@@ -256,10 +256,10 @@ F 0 0 0.9 -0.5 0 1
 
 
 def test_energy_and_forces_of_an_extended_file_are_read(write):
-    (frame,) = read_xyz(write(EXTENDED))
+    (frame,) = read_molecules(write(EXTENDED))
     assert frame.energy == -15.0
     assert np.array_equal(frame.forces, [[0.5, 0, -1], [-0.5, 0, 1]])
-    (plain,) = read_xyz(write(WATER))
+    (plain,) = read_molecules(write(WATER))
     assert plain.energy is None
     assert plain.forces is None
 
@@ -275,7 +275,7 @@ def test_energy_and_forces_of_an_extended_file_are_read(write):
 )
 def test_a_damaged_energy_or_force_is_told_of(old, new, said, write):
     with pytest.raises(XYZError, match=said):
-        read_xyz(write(EXTENDED.replace(old, new)))
+        read_molecules(write(EXTENDED.replace(old, new)))
 
 
 def test_molecules_are_told_by_the_name_of_the_file():
@@ -288,4 +288,4 @@ def test_molecules_are_told_by_the_name_of_the_file():
 @pytest.mark.parametrize("word", ["unknown", "-40 kcal/mol"])
 def test_a_comment_about_an_energy_ends_no_reading(word, write):
     path = write(WATER.replace("water, in Angstrom", f"water, energy = {word}"))
-    assert read_xyz(path)[0].symbols == ("O", "H", "H")
+    assert read_molecules(path)[0].symbols == ("O", "H", "H")

@@ -1,0 +1,298 @@
+"""Frames as they are in a file, and the molecules that they stand for."""
+
+import collections
+import dataclasses
+import functools
+import math
+import pathlib
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein.molecules._elements import (
+    atomic_numbers_of,
+    atoms_of,
+    formula,
+    is_unit,
+    Kind,
+    SYMBOLS,
+    unit_value,
+)
+
+LARGEST = 1e6  # Angstrom
+LIKELY = re.compile("energ|forc|grad|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)")
+"""What a key of energies or forces may be like, in small letters."""
+
+_OTHER = set(  # words in keys of what is no energy or force of the whole molecule
+    """free kinetic per atom atoms atomic unit units old std var error mae rmse weight
+    formation binding atomization dispersion zero correction uncertainty key comment
+    unnamed
+    """.split()
+)
+_UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
+_UNIT_OF = {"length": "le|pos|dist|coord|r_", "energy": "energ|e_", "force": "forc|f_"}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NO_POSITIONS = re.compile("(^|[-_. ])(frc|forces?|vel|velocity|grads?)([-_. ]|$)")
+_TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
+
+
+class XYZError(ValueError):
+    """A file of molecules is damaged, or is none."""
+
+
+class CutError(XYZError):
+    """A frame of a file is not complete."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Molecule:
+    """One frame of a file of molecules.
+
+    Attributes:
+        symbols: The element of each atom.
+        positions: Its position, `(atom, 3)`, in Angstrom.
+        energy: The energy in eV, or None.
+        forces: The forces on its atoms in eV / Angstrom, `(atom, 3)`, or None.
+        charge: The charge of the molecule, in units of e.
+    """
+
+    symbols: tuple[str, ...]
+    positions: np.ndarray
+    energy: float | None = None
+    forces: np.ndarray | None = None
+    charge: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Molecules(Sequence[Molecule]):
+    """The molecules of a file, with `notes` of what was found and what is left out."""
+
+    frames: tuple[Molecule, ...]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.frames[index]
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """A frame as it is in a file, with numbers and vectors by the file's keys."""
+
+    place: Callable[[int], str]  # of an atom in the file, or of the frame (-1)
+    names: Sequence[str]
+    positions: np.ndarray
+    entries: Mapping[str, Any]
+    vectors: Mapping[str, np.ndarray]
+
+
+@functools.cache
+def element(name: str) -> str | None:
+    """Return the symbol that a name such as C, c, C1, or 6 means, or None."""
+    if re.fullmatch("[0-9]{1,3}", name) and 1 <= int(name) <= len(SYMBOLS):
+        return SYMBOLS[int(name) - 1]
+    match = re.fullmatch(r"([A-Za-z]{1,2})(?:[0-9_].*)?", name)
+    symbol = match.group(1).capitalize() if match else ""
+    symbol = {"D": "H", "T": "H"}.get(symbol, symbol)
+    return symbol if symbol in SYMBOLS else None
+
+
+def number(value: Any) -> float:
+    """Return a number, also as 1.5D-01 of Fortran or 1.5*^-1 of QM9; else NaN."""
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value):
+            value = value.strip().lower().replace("*^", "e").replace("d", "e")
+        return float(value) if _NUMBER.fullmatch(value) else math.nan
+    try:
+        return float(np.asarray(value, float).reshape(()))
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def interpret(
+    path: pathlib.Path, frames: Sequence[Frame], options: Mapping[str, Any], *said: str
+) -> Molecules:
+    """Return the molecules of frames: their elements, energies and forces.
+
+    Raises:
+        XYZError: If an element, a key or a unit is unknown or ambiguous.
+    """
+    if not frames:
+        raise XYZError(f"{path} holds no molecules.")
+    notes = list(said)
+    sizes = [len(frame.names) for frame in frames]
+    if 1 in sizes and max(sizes) > 1:
+        frames = [frame for frame in frames if len(frame.names) > 1]
+        notes.append(f"{sizes.count(1)} frames of isolated atoms are left out.")
+    try:
+        symbols = _symbols(frames, options["species"], notes)
+        keys = {
+            kind: _key(frames, kind, options[f"{kind}_key"], path.suffix, notes)
+            for kind in ("energy", "forces")
+        }
+        units = _units(frames, options, keys, notes)
+        wanted = options["formula"] and formula(atoms_of(options["formula"]))
+    except XYZError:
+        raise
+    except ValueError as error:
+        raise XYZError(f"{path}: {error}") from None
+    molecules = [
+        _molecule(frame, elements, keys, units, options["charge"])
+        for frame, elements in zip(frames, symbols, strict=True)
+        if wanted is None or formula(elements) == wanted
+    ]
+    others = len(frames) - len(molecules)
+    if not molecules:
+        has = ", ".join({formula(each): 0 for each in symbols})
+        raise XYZError(f"{path} has no {wanted} (--formula), but {has}.")
+    notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
+    charges = sorted({molecule.charge for molecule in molecules})
+    notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
+    _check_positions(path, molecules)
+    return Molecules(tuple(molecules), tuple(notes))
+
+
+def _molecule(frame, symbols, keys, units, charge) -> Molecule:
+    positions = units["length"] * frame.positions
+    if not np.all(np.abs(positions) <= LARGEST):
+        raise XYZError(f"{frame.place(-1)}: a position is not below {LARGEST:g}.")
+    value = frame.entries.get(keys["energy"])
+    forces = frame.vectors.get(keys["forces"])
+    if value is not None and not math.isfinite(number(value)):
+        word = str(value)[:40]
+        raise XYZError(f"{frame.place(-1)}: the energy {word!r} is no finite number.")
+    for key, word in frame.entries.items() if charge is None else ():
+        if _words(key) in ({"charge"}, {"total", "charge"}):
+            if not number(word).is_integer():
+                raise XYZError(f"{frame.place(-1)}: the charge {word!r} is not whole.")
+            charge = int(number(word))
+    value = None if value is None else units["energy"] * number(value)
+    forces = None if forces is None else units["force"] * forces
+    return Molecule(symbols, positions, value, forces, charge or 0)
+
+
+def _symbols(
+    frames: Sequence[Frame], species: str | None, notes: list[str]
+) -> list[tuple[str, ...]]:
+    """Return the elements of each frame, of which isotopes and numbers are noted."""
+    counts = collections.Counter(name for frame in frames for name in frame.names)
+    numbers = sorted({int(name) for name in counts if name.isdecimal()})
+    sizes, types = {len(frame.names) for frame in frames}, {}
+    if species is not None:
+        words = tuple(species.replace(",", " ").split())
+        atomic_numbers_of(words)
+        if sizes == {len(words)} and len(words) not in numbers:
+            return [words] * len(frames)
+        if len(words) != max(numbers, default=0):
+            raise ValueError(
+                f"--species must name the elements of {max(numbers, default=0)} types, "
+                f"or of {max(sizes)} atoms, but got {species!r}."
+            )
+        types = {str(i): word for i, word in enumerate(words, 1)}
+    elif (2 in numbers and numbers != [2]) or (numbers == [1] and max(sizes) > 2):
+        raise ValueError(
+            f"the atoms are named {', '.join(map(str, numbers))}. Are these types, as "
+            "LAMMPS writes them? Give their elements, such as --species "
+            f'"{" ".join("OHCNFS"[: numbers[-1]])}".'
+        )
+    elif numbers:
+        pairs = ", ".join(f"{n} is {element(str(n))}" for n in numbers)
+        notes.append(f"Elements by atomic number: {pairs}.")
+    bad = {name for name in counts if not types.get(name) and element(name) is None}
+    for frame in frames if bad else ():
+        atom = next((i for i, name in enumerate(frame.names) if name in bad), None)
+        if atom is not None:
+            where, name = frame.place(atom), frame.names[atom][:20]
+            raise XYZError(f"{where}: there is no element {name!r}.")
+    heavy = sum(counts[name] for name in counts if re.match("[DdTt]([0-9_]|$)", name))
+    if heavy:
+        notes.append(f"{heavy} atoms of D or T, heavy hydrogen, are read as H.")
+    return [
+        tuple(types.get(name) or str(element(name)) for name in frame.names)
+        for frame in frames
+    ]
+
+
+def _words(key: str) -> set[str]:
+    """Return the words of a key such as REF_energy or dftEnergy, in small letters."""
+    split = re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower()
+    return {word for word in re.split("[^a-z]+", split) if word}
+
+
+def _key(
+    frames: Sequence[Frame], kind: str, given: str | None, ending: str, notes: list[str]
+) -> str | None:
+    """Return what the file calls energies or forces; note what else it has."""
+    part = "entries" if kind == "energy" else "vectors"
+    keys = dict.fromkeys(key for frame in frames for key in getattr(frame, part))
+    found = [k for k in keys if LIKELY.search(k.lower()) and "unit" not in k.lower()]
+    names = {"energy", "energies"} if kind == "energy" else {"force", "forces"}
+    names |= {kind[0]} if ending == ".npz" else set()  # as in MD17
+    usual = [key for key in found if _words(key) & names and not _words(key) & _OTHER]
+    usual = [given] if given else usual if ending != ".sdf" else []
+    if len(usual) > 1:
+        raise ValueError(
+            f"{kind} may be {' or '.join(usual)}: choose by --energy-key and "
+            "--forces-key (`energy_key` and `forces_key` in Python)."
+        )
+    if given is not None and given not in keys:
+        known = ", ".join(keys) or "no others"
+        raise ValueError(f"no frame has {given!r} (--{kind}-key), but {known}.")
+    others = ", ".join([key for key in found if key not in usual][:9])
+    notes += [f"Found, and not read: {others} (--{kind}-key chooses)."] * bool(others)
+    return usual[0] if usual else None
+
+
+def _units(
+    frames: Sequence[Frame], options: Mapping[str, Any], keys: Mapping[str, str | None],
+    notes: list[str],
+) -> dict[str, float]:  # fmt: skip
+    """Return the units of positions, energies and forces, given or in the file."""
+    units: dict[str, str] = {}
+    for frame in frames:
+        for key, value in frame.entries.items():
+            for kind in _UNITS if "unit" in key.lower() else ():
+                if key.lower() in ("unit", "units"):
+                    is_named = is_unit(str(value), kind)
+                else:
+                    is_named = re.search(f"(^|_)({_UNIT_OF[kind]})", key.lower())
+                if is_named and units.setdefault(kind, str(value)) != str(value):
+                    raise XYZError(f"{frame.place(-1)}: {key} is not as before.")
+    units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}
+    if "energy" in units and "force" not in units:  # Hartree goes with Bohr
+        atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
+        length = "Bohr" if atomic else units.get("length", "Angstrom")
+        units["force"] = f"{units['energy']}/{length}"
+    for kind, unit in _UNITS.items():
+        key = keys.get("forces" if kind == "force" else kind)
+        unit = units.get(kind, f"{unit}, as no unit is named (--{kind}-unit)")
+        notes += [f"Read `{key}`, in {unit}."] * (key is not None)
+    notes += [f"Positions are in {units['length']}."] if "length" in units else []
+    return {k: unit_value(units.get(k, unit), k) for k, unit in _UNITS.items()}
+
+
+def _check_positions(path: pathlib.Path, molecules: Sequence[Molecule]) -> None:
+    """Raise if positions are no positions in Angstrom but, say, forces."""
+    least = []
+    for molecule in molecules[:: max(1, len(molecules) // 50)]:
+        at = molecule.positions[:500]
+        if len(at) > 1:
+            gaps = np.linalg.norm(at[:, None] - at[None], axis=-1)
+            least.append(gaps[np.triu_indices(len(at), 1)].min())
+    if least and np.median(least) < _TOO_CLOSE:
+        raise XYZError(
+            f"{path}: the closest atoms are {np.median(least):.2g} Angstrom apart in "
+            "most frames, so these are no positions in Angstrom. Forces or velocities "
+            "(of CP2K take -pos-1.xyz, not -frc-1.xyz)? In nm (--length-unit nm)?"
+        )
+    if molecules[0].forces is None and _NO_POSITIONS.search(path.stem.lower()):
+        warnings.warn(
+            f"{path} may hold forces or velocities, by its name, but is read as "
+            "positions: of CP2K take -pos-1.xyz.",
+            stacklevel=2,
+        )

@@ -1,0 +1,361 @@
+"""Files of molecules as other programs write them: what is read, noted or refused."""
+
+import gzip
+import warnings
+
+import numpy as np
+import pytest
+
+from equistein.molecules import perceive, read_molecules, unit_value, XYZError
+
+WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
+HARTREE, BOHR, KCAL = 27.211386245988, 0.529177210544, 0.0433641042
+
+
+def frame(comment="", names="OHH", positions=WATER, more=None):
+    """Return a frame as text, with further columns if there are any."""
+    rows = positions if more is None else np.hstack([positions, more])
+    lines = [
+        f"{name} {' '.join(f'{value:.6f}' for value in row)}"
+        for name, row in zip(names, rows, strict=True)
+    ]
+    return "\n".join([str(len(lines)), comment, *lines, ""])
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content, name="molecules.xyz", **options):
+        (tmp_path / name).write_text(content)
+        return read_molecules(tmp_path / name, **options)
+
+    return read
+
+
+def extended(comment, columns="forces:R:3", more=WATER):
+    properties = f"Properties=species:S:1:pos:R:3:{columns}"
+    return frame(f'{comment} {properties} pbc="F F F"', more=more)
+
+
+# ------------------------------------------------------------- keys and units
+
+
+KEYS = [
+    ("energy", "forces"), ("REF_energy", "REF_forces"), ("Energy", "Force"),
+    ("dft_energy", "dft_force"), ("total_energy", "forces"), ("DFT-energy", "a.forces"),
+    ("free_energy=-9 energy", "momenta:R:3:forces"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("energy", "forces"), KEYS)
+def test_keys_are_found(energy, forces, read):
+    more = np.hstack([9 * WATER, WATER]) if "momenta" in forces else WATER
+    molecules = read(extended(f"{energy}=-2.5", f"{forces}:R:3", more))
+    assert molecules[0].energy == -2.5
+    assert np.allclose(molecules[0].forces, WATER)
+    assert energy.split()[-1] in " ".join(molecules.notes)
+
+
+def test_keys_that_are_ambiguous_are_chosen_by_options(read):
+    text = extended("dft_energy=-1 MACE_energy=-2 kinetic_energy=3")
+    with pytest.raises(XYZError, match="dft_energy or MACE_energy.*--energy-key"):
+        read(text)
+    molecules = read(text, energy_key="MACE_energy")
+    assert molecules[0].energy == -2
+    assert "not read: dft_energy, kinetic_energy" in " ".join(molecules.notes)
+    with pytest.raises(XYZError, match="no frame has 'E'"):
+        read(text, energy_key="E")
+    with pytest.raises(XYZError, match="line 2: energy is there twice, -1 and -2"):
+        read(extended("energy=-1 energy=-2"))
+    assert read(extended("energy=-1 energy=-1"))[0].energy == -1
+    assert "not read: E_dft" in read(extended("E_dft=-1")).notes[0]
+    with pytest.raises(XYZError, match="cannot read the columns"):
+        read(extended("", "forces:R:3:forces:R:3", np.hstack([WATER, WATER])))
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        " i =  0, time = 0.000, E = -17.1986",  # CP2K
+        " energy: -5.070544 gnorm: 0.0001 xtb: 6.6.1",
+        "Coordinates from ORCA-job water E -75.98",
+        "-47900.12",  # sGDML
+    ],
+)
+def test_energies_in_words_are_noted(comment, read):
+    molecules = read(frame(comment))
+    assert molecules[0].energy is None
+    assert "not read" in " ".join(molecules.notes)
+    molecules = read(frame("", more=WATER))
+    assert "columns, perhaps of forces" in " ".join(molecules.notes)
+
+
+UNITS = [
+    ("energy_unit=Hartree force_unit=Hartree/Bohr", {}, HARTREE, HARTREE / BOHR),
+    ("units=kcal/mol", {}, KCAL, KCAL),
+    ("energy_units=kcal/mol length_unit=nm", {"length_unit": "A"}, KCAL, KCAL),
+    ("", {"energy_unit": "kcal/mol"}, KCAL, KCAL),
+    ("", {"energy_unit": "Hartree"}, HARTREE, HARTREE / BOHR),
+    ("energy_unit=eV", {"energy_unit": "Ha", "force_unit": "Ha/A"}, HARTREE, HARTREE),
+]
+
+
+@pytest.mark.parametrize(("comment", "options", "energy", "force"), UNITS)
+def test_units_are_those_of_options_or_of_the_comment(
+    comment, options, energy, force, read
+):
+    molecules = read(extended(f"energy=-2 {comment}"), **options)
+    assert np.isclose(molecules[0].energy, -2 * energy)
+    assert np.allclose(molecules[0].forces, force * WATER)
+    assert np.allclose(molecules[0].positions, WATER)
+
+
+def test_units_in_words_and_of_lengths(read):
+    for comment in ("energy = -76.5 Hartree", "energy[Ha]=-76.5", "energy(Ha) = -76.5"):
+        assert np.isclose(read(frame(comment))[0].energy, -76.5 * HARTREE)
+    for comment, options in (("in Bohr", {}), ("", {"length_unit": "bohr"})):
+        molecules = read(frame(comment, positions=WATER / BOHR), **options)
+        assert np.allclose(molecules[0].positions, WATER, atol=1e-5)
+    with pytest.raises(XYZError, match="no unit 'furlong'"):
+        read(frame(), length_unit="furlong")
+    with pytest.raises(XYZError, match="not as before"):
+        read(extended("energy=1 energy_unit=eV") + extended("energy=1 energy_unit=Ha"))
+
+
+def test_units_have_the_names_of_ase_and_pint():
+    for unit, kind, value in [
+        ("electron_volt / angstrom", "force", 1), ("kcal mol^-1 A^-1", "force", KCAL),
+        ("kcal/(mol*Angstrom)", "force", KCAL), ("Eh/a0", "force", HARTREE / BOHR),
+        ("kJ/mol/nm", "force", 100 / 96485.33212), ("a.u.", "force", HARTREE / BOHR),
+        ("atomic_unit", "energy", HARTREE), ("Å", "length", 1),
+    ]:  # fmt: skip
+        assert np.isclose(unit_value(unit, kind), value)
+    for wrong in ("eV/Angstrom", "mol", "", "eV/mol"):
+        with pytest.raises(ValueError, match="such as eV"):
+            unit_value(wrong, "energy")
+
+
+# ------------------------------------------------------------------- elements
+
+
+def test_types_as_numbers_need_their_elements(read):
+    text = frame("Atoms. Timestep: 0", "122")
+    with pytest.raises(XYZError, match='named 1, 2.*--species "O H"'):
+        read(text)
+    with pytest.raises(XYZError, match="--species"):
+        read(frame("", "111"))
+    for species in ("O H", "O H H"):
+        assert read(text, species=species)[0].symbols == ("O", "H", "H")
+    molecules = read(frame("", "811"))
+    assert molecules[0].symbols == ("O", "H", "H")
+    assert "8 is O" in molecules.notes[0]
+
+
+def test_deuterium_ions_and_isolated_atoms_are_noted(read):
+    assert "2 atoms of D" in read(frame("", "ODD")).notes[0]
+    single = "1\nenergy=-13 config_type=IsolatedAtom\nH 0 0 0\n"
+    molecules = read(2 * single + frame("charge=-1") + frame("charge=-1"))
+    assert [molecule.charge for molecule in molecules] == [-1, -1]
+    assert molecules.notes[0].startswith("2 frames of isolated atoms")
+    assert read(frame("charge=-1"), charge=2)[0].charge == 2
+    assert len(read(2 * single)) == 2  # a file of atoms alone
+
+
+def test_a_formula_chooses(read):
+    text = frame() + frame("", "OHHH", np.vstack([WATER, [[2, 0, 0]]]))
+    assert len(read(text)) == 2
+    molecules = read(text, formula="OH2")
+    assert [molecule.symbols for molecule in molecules] == [("O", "H", "H")]
+    assert "1 frames are not" in molecules.notes[0]
+    with pytest.raises(XYZError, match="CH4.*H2O"):
+        read(text, formula="CH4")
+
+
+# ---------------------------------------------------------- damaged and strange
+
+
+def test_cut_frames_are_named_and_can_be_left_out(read):
+    whole = frame() + frame()
+    for cut in (frame()[:-12], "3\n", frame()[:40], "3\n\nO 0 0 0\n" + frame()):
+        with pytest.raises(XYZError, match="line 11: frame 2 is cut.*The 2 frames"):
+            read(whole + cut)
+        molecules = read(whole + cut, skip_incomplete=True)
+        assert len(molecules) == 2 + cut.endswith(frame())
+        assert "frame 2 is cut" in molecules.notes[0]
+
+
+def test_separators_and_exponents_of_other_programs(read, tmp_path):
+    text = frame().replace("0.117000", "1.17D-01") + ">\n" + frame()
+    (tmp_path / "a.xyz.gz").write_bytes(gzip.compress(text.encode()))
+    for molecules in (read(text), read_molecules(tmp_path / "a.xyz.gz")):
+        assert len(molecules) == 2
+        assert np.allclose(molecules[0].positions, WATER)
+
+
+def test_fixed_atoms_are_refused(read):
+    mask = [[1.0], [0.0], [1.0]]
+    with pytest.raises(XYZError, match="line 4: an atom is fixed"):
+        read(extended("", "move_mask:L:1", mask).replace(".000000\n", "\n"))
+    free = extended("", "move_mask:L:1", np.ones((3, 1))).replace(".000000\n", "\n")
+    assert len(read(free)) == 1
+
+
+def test_forces_in_place_of_positions(read):
+    with pytest.raises(XYZError, match="no positions in Angstrom"):
+        read(frame(positions=0.01 * WATER), "cp2k-frc-1.xyz")
+    with pytest.warns(UserWarning, match="forces or velocities, by its name"):
+        read(frame(), "run-vel-1.xyz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(frame(), "enforced.xyz")
+
+
+# ------------------------------------------------------------------ other formats
+
+
+def pdb_line(number, name, residue, at, element=""):
+    x, y, z = at
+    start = f"ATOM  {number:5d} {name:<4s} {residue:<4s}{1:5d}    "
+    return f"{start}{x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00          {element:>2s}"
+
+
+def pdb(names, residue, end="ENDMDL", num=2, head="", elements=None):
+    points = np.arange(len(names))[:, None] * [1.4, 0, 0]
+    elements = elements or [""] * len(names)
+    lines = [head] * bool(head)
+    for _ in range(num):
+        rows = zip(names, points, elements, strict=True)
+        lines += [pdb_line(i, n, residue, p, e) for i, (n, p, e) in enumerate(rows)]
+        lines += ["TER", end] * bool(end)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "residue", "symbols"),
+    [
+        ([" CA", "CB", "OG", "1HB", "HG11", "HG"], "SER", "CCOHHH"),
+        (["C1", "CL1", "BR", "H10", "O"], "LIG", ["C", "Cl", "Br", "H", "O"]),
+        (["OW", "HW1", "HW2"], "SOL", "OHH"),
+        (["NA"], "NA+", ["Na"]),
+    ],
+)
+def test_elements_of_a_pdb_come_from_names(names, residue, symbols, read):
+    no_cell = "CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1"
+    for end, head in (
+        ("END", ""),
+        ("ENDMDL", no_cell),
+        ("ENDMDL", no_cell.replace("1.000", "0.000")),
+    ):
+        molecules = read(pdb(names, residue, end, head=head), "a.pdb")
+        assert [molecule.symbols for molecule in molecules] == 2 * [tuple(symbols)]
+
+
+def test_a_pdb_with_element_columns_or_without_remedy(read):
+    assert read(pdb(["CA"], "X", elements=["CA"]), "a.pdb")[0].symbols == ("Ca",)
+    assert read(pdb(["CA"], "X", elements=["C"]), "a.pdb")[0].symbols == ("C",)
+    with pytest.raises(XYZError, match="line 1: the atom 'CA' .*'X' may be C or Ca"):
+        read(pdb(["CA"], "X"), "a.pdb")
+    cell = "CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1"
+    with pytest.raises(XYZError, match="periodic"):
+        read(pdb(["C"], "X", head=cell), "a.pdb")
+    cut = pdb(["C", "H"], "X") + pdb_line(1, "C", "X", (0, 0, 0))
+    for text in (cut, cut + "\n", cut[:-40]):
+        with pytest.raises(XYZError, match="frame 2 is cut"):
+            read(text, "a.pdb")
+        assert len(read(text, "a.pdb", skip_incomplete=True)) == 2
+
+
+def test_all_molecules_of_an_sdf_are_read(chem, read):
+    from rdkit.Chem import AllChem
+
+    mol = chem.AddHs(chem.MolFromSmiles("C[NH3+]"))
+    AllChem.EmbedMolecule(mol, randomSeed=1)
+    text = 3 * (chem.MolToMolBlock(mol) + "$$$$\n")
+    molecules = read(text, "a.sdf")
+    assert [molecule.charge for molecule in molecules] == [1, 1, 1]
+    assert np.allclose(
+        molecules[2].positions, mol.GetConformer().GetPositions(), atol=1e-3
+    )
+    with pytest.raises(XYZError, match="three dimensions"):
+        read(chem.MolToMolBlock(chem.MolFromSmiles("CC")), "a.sdf")
+
+
+NAMES = {
+    "rMD17": ("coords", "nuclear_charges", "energies", "forces"),
+    "SchNet": ("R", "z", "E", "F"),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_arrays_of_molecules(names, tmp_path):
+    positions = np.stack([WATER, WATER + 1])
+    values = (
+        positions,
+        np.array([8, 1, 1], np.uint8),
+        np.array([[-1.0], [-2]]),
+        positions,
+    )
+    arrays = dict(zip(names, values, strict=True))
+    path = tmp_path / "a.npz"
+    np.savez(path, **arrays, old_energies=np.zeros(2), e_unit="kcal/mol")
+    molecules = read_molecules(path)
+    assert [each.symbols for each in molecules] == 2 * [("O", "H", "H")]
+    assert np.allclose([each.energy for each in molecules], [-KCAL, -2 * KCAL])
+    assert np.allclose(molecules[1].forces, KCAL * positions[1])
+    np.savez(path, geometry=positions, atoms=values[1])
+    with pytest.raises(XYZError, match="coords.*nuclear_charges.*has geometry, atoms"):
+        read_molecules(path)
+
+
+# ------------------------------------------------------------------ formal charges
+
+
+def embedded(chem, smiles):
+    from rdkit.Chem import AllChem
+
+    mol = chem.AddHs(chem.MolFromSmiles(smiles))
+    assert AllChem.EmbedMolecule(mol, randomSeed=1) == 0
+    AllChem.UFFOptimizeMolecule(mol)
+    symbols = [atom.GetSymbol() for atom in mol.GetAtoms()]
+    return symbols, mol.GetConformer().GetPositions()
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    """C[N+](=O)[O-] CN=[N+]=[N-] [O-][n+]1ccccc1 C[N+]#[C-] C=[N+]=[N-] CS(C)=O O=S=O
+    [O-][O+]=O C[N+](C)(C)[O-] [NH3+]CC(=O)[O-] CC#[N+][O-] CC(=O)C=[N+]=[N-]
+    O=[N+]([O-])c1ccc([N+](=O)[O-])cc1 CO[N+](=O)[O-] C[N+](C)(C)CC(=O)[O-]""".split(),
+)
+def test_neutral_molecules_with_formal_charges_are_valid(smiles, chem):
+    assert perceive(*embedded(chem, smiles)).problem is None
+
+
+@pytest.mark.parametrize(
+    ("smiles", "charge"),
+    [("[NH4+]", 1), ("CC(=O)[O-]", -1), ("[NH3+]CC[NH3+]", 2), ("[N-]=[N+]=[N-]", -1)],
+)
+def test_ions_are_valid_with_their_charge_alone(smiles, charge, chem):
+    ion = embedded(chem, smiles)
+    assert perceive(*ion, charge).problem is None
+    assert perceive(*ion).problem is not None
+    assert perceive(*ion, -charge).problem is not None
+
+
+@pytest.mark.parametrize(
+    ("damage", "most"), [("remove", 0), ("remove heavy", 3), ("move", 34)]
+)
+def test_charges_let_no_broken_molecule_pass(damage, most, qm9, chem):
+    """As many of 96 are valid as if all formal charges were refused: 0, 3 and 34."""
+    symbols, positions, _ = qm9
+    rng, num = np.random.default_rng(0), 0
+    for molecule in np.concatenate([positions, positions]):
+        names, at = list(symbols), np.array(molecule, float)
+        heavy = [i for i, name in enumerate(names) if name != "H"]
+        atom = rng.choice(heavy if damage == "remove heavy" else len(names))
+        if damage == "move":
+            step = rng.normal(size=3)
+            at[atom] += 0.5 * step / np.linalg.norm(step)
+        else:
+            names.pop(atom)
+            at = np.delete(at, atom, axis=0)
+        num += perceive(names, at).problem is None
+    assert num <= most
