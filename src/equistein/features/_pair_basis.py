@@ -25,7 +25,7 @@ from equistein.groups import encode_species
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
 _POWER_PENALTY = 1e-2
-_WALL = 500.0  # kT, where a distance is outside by as much as its range
+_WALL = 100.0  # kT, where a distance is outside by as much as its range
 _SMOOTHED = 1e-4  # of the least distance
 _MARGIN, _KNOTS = 6, 32  # of the table: spacings beyond the ends, knots a spacing
 _CHUNK = 2**22  # distances that are looked at together
@@ -266,7 +266,7 @@ class PairBasis(AbstractPairFeatures):
 class PairWall(eqx.Module):
     r"""A log density that keeps each distance in the range of a `PairBasis`.
 
-    $$\log p(x) = -500 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
+    $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
 
     with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
     have: what they never saw is unlikely, whatever functions that end there add up to.

@@ -131,9 +131,13 @@ def for_dataset(
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
     named = {n: getattr(train, n) for n in ("columns", "classes", "class_column")}
-    lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
+    lists: dict[str, Any] = {
+        k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v
+    }
     if train.species:
         lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
+    if train.kelvin is not None:
+        lists["kelvin"] = float(train.kelvin)
     about = {**model.about, **lists}
     if isinstance(model, LinearModel):
         return dataclasses.replace(model, forces=_forces(train), about=about)

@@ -1,6 +1,7 @@
 """Molecules: files in and out, bonds, and how good they are."""
 
 from equistein.molecules._bonds import infer_bonds as infer_bonds
+from equistein.molecules._calculator import energy_calculator as energy_calculator
 from equistein.molecules._elements import (
     atomic_numbers_of as atomic_numbers_of,
     atoms_of as atoms_of,
