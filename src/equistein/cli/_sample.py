@@ -53,7 +53,7 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        fitted = _load_density(self.run)
+        fitted = load_density(self.run)
         numbers = fitted.about.get("atomic_numbers")
         species = symbols_of(numbers) if numbers else None
         label = _label(self.label, fitted)
@@ -81,7 +81,7 @@ class Sample:
         return 0
 
 
-def _load_density(path: pathlib.Path) -> Fitted:
+def load_density(path: pathlib.Path) -> Fitted:
     """Return the learned density of a run folder, a file, or the package."""
     name = str(path)
     if name.startswith(_PRETRAINED) and not path.exists():
