@@ -15,7 +15,13 @@ from equistein._files import PART, remove_at_end
 from equistein.bridges import to_ase
 from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.molecules import formula, score_molecules, symbols_of, write_xyz
+from equistein.molecules import (
+    formula,
+    hands,
+    score_molecules,
+    symbols_of,
+    write_xyz,
+)
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 
@@ -76,6 +82,10 @@ class Sample:
         if species:
             scores = score_molecules(species, points)
             text = [f"{name} {scores[name]:.3g}" for name in _SCORES if name in scores]
+            if "stereo_smiles" in fitted.about:
+                signs = hands(species, points, tuple(fitted.about["stereo_smiles"]))
+                scores["same_hand"] = float(np.mean(signs == 1))
+                text.append(f"{np.sum(signs == 1)} with the hand of the data")
             kind = formula(species)
             answer(f"{kind} ({len(points)}): {', '.join(text)}", **{kind: scores})
         return 0

@@ -28,7 +28,7 @@ from equistein.models._settings import (
     LinearSettings,
     Network,
 )
-from equistein.molecules import atomic_numbers_of, BOLTZMANN
+from equistein.molecules import atomic_numbers_of, BOLTZMANN, main_hand
 from equistein.training import AbstractObjective, Blurred, ForceMatching
 
 SETTINGS: Mapping[str, AbstractSettings] = {
@@ -136,6 +136,9 @@ def for_dataset(
     }
     if train.species:
         lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
+        found = main_hand(train.species, np.asarray(train.points))
+        if found is not None and found[1] == 1:
+            lists["stereo_smiles"] = [*found[0]]
     if train.kelvin is not None:
         lists["kelvin"] = float(train.kelvin)
     about = {**model.about, **lists}

@@ -27,7 +27,7 @@ from equistein.metrics import (
 )
 from equistein.models._contrastive import features_of, values_at
 from equistein.models._dataset import Dataset
-from equistein.molecules import BOLTZMANN, compare_molecules
+from equistein.molecules import BOLTZMANN, compare_molecules, hands, main_hand
 from equistein.runs import (
     FLOOR,
     Metric,
@@ -51,6 +51,8 @@ FIT_METRICS: Mapping[str, Metric] = {
     "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
     "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
     "validity": Metric("valid molecules", "higher"),
+    "same_hand": Metric("chiral molecules with the hand of most data", "higher"),
+    "other_stereo_centers": Metric("molecules with other stereo centers", "lower"),
     "molecule_stability": Metric("molecules whose atoms are all stable", "higher"),
     "energy_distance_of_features": Metric("energy distance of features", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
@@ -146,6 +148,12 @@ def judge(
             dataset.species, shown["data"][:_MAX_MOLECULES], shown["samples"]
         )
         numbers, floor = numbers | of_samples, floor | of_data
+        found = main_hand(dataset.species, shown["data"][:_MAX_MOLECULES])
+        if found is not None:
+            signs = hands(dataset.species, shown["samples"], found[0])
+            numbers["same_hand"] = np.sum(signs == 1) / max(1, np.sum(signs != 0))
+            numbers["other_stereo_centers"] = np.mean(signs == 0)
+            floor["same_hand"] = found[1]
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}
     few = min(num_samples, _SAMPLES_OF_CLASS)

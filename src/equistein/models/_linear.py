@@ -17,6 +17,7 @@ from equistein.features import (
     TripletBasis,
 )
 from equistein.groups import AbstractGroup, PointCloud
+from equistein.models._model import described
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted
 
@@ -57,7 +58,7 @@ class LinearModel:
         steps, at_once = self.settings.sample_steps, self.settings.sample_at_once
         made: Any = fitted.generator
         generator = dataclasses.replace(made, num_steps=steps, num_at_once=at_once)
-        return dataclasses.replace(fitted, generator=generator, about=dict(self.about))
+        return described(dataclasses.replace(fitted, generator=generator), self.about)
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:

@@ -22,6 +22,11 @@ from equistein.molecules._files import (
     write_xyz as write_xyz,
     XYZError as XYZError,
 )
+from equistein.molecules._handedness import (
+    hands as hands,
+    main_hand as main_hand,
+    stereo_smiles as stereo_smiles,
+)
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
