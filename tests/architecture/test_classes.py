@@ -21,7 +21,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
     "AbstractRadialKernel.pull_back",
     "AbstractRadialKernel._force_about",
-    "AbstractEnergy.evaluate",
+    "AbstractEnergy.evaluate", "AbstractEnergy.logits",
     "AbstractEnergy.condition", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
     "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",

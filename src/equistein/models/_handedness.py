@@ -24,10 +24,16 @@ class OneHanded(AbstractGenerator):
     inner: AbstractGenerator
     species: tuple[str, ...] = eqx.field(static=True)
     pair: tuple[str, str] = eqx.field(static=True)
+    num_at_once: int
 
-    @property
-    def num_at_once(self) -> int:
-        return self.inner.num_at_once
+    def __init__(
+        self,
+        inner: AbstractGenerator,
+        species: tuple[str, ...],
+        pair: tuple[str, str],
+    ):
+        self.inner, self.species, self.pair = inner, species, pair
+        self.num_at_once = inner.num_at_once
 
     def draw(
         self, key: Key, energy: AbstractEnergy, num: int, condition: Condition

@@ -57,6 +57,9 @@ FIT_METRICS: Mapping[str, Metric] = {
     "energy_distance_of_features": Metric("energy distance of features", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms whose bonds sum to their valence", "higher"),
+    "nats_above_normals": Metric(
+        "log p beyond the normal distributions of classes", "higher", "nats"
+    ),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
 }
 
@@ -199,10 +202,12 @@ def _held_out_metrics(
                 loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
+            steps = min(num_steps, _MAX_IMAGE_STEPS)
+            bits = image_bits(jr.fold_in(key, 1), energy, points, num_steps=steps)
+            gain = bits["bits_per_dimension_of_normals"] - bits["bits_per_dimension"]
+            numbers["nats_above_normals"] = gain * points[0].size * np.log(2)
             if jnp.min(points) >= 0 and jnp.max(points) <= 1:
-                steps = min(num_steps, _MAX_IMAGE_STEPS)
-                bits_key = jr.fold_in(key, 1)
-                numbers |= image_bits(bits_key, energy, points, num_steps=steps)
+                numbers |= bits
     else:
         numbers |= _likelihood(key, fitted, dataset, num_steps)
     labels, has_classes = held_out.labels, energy.num_classes(points.shape[1:])

@@ -287,7 +287,7 @@ class ImageSettings(TrainingSettings):
             images have more of the last number.
         num_blocks: The blocks of its coarsest level.
         sigma_min: The least noise, in the units of the pixels, which blurs the images;
-            samples start at 80 times as much.
+            None is a 20th of their range. Samples start at 80 times as much.
     """
 
     epoch_batches: int = 100
@@ -299,6 +299,6 @@ class ImageSettings(TrainingSettings):
     energy_limit: float = 1e9
     fields: tuple[int, ...] = (8, 16)
     num_blocks: int = 2
-    sigma_min: float = 0.05
+    sigma_min: float | None = None
     sample_steps: int = 50
     sample_at_once: int = 128

@@ -50,7 +50,7 @@ def main_hand(
     some = molecules[:: -(-len(molecules) // _MOST)]
     counts = collections.Counter(stereo_smiles(symbols, each) for each in some)
     pair = counts.most_common(1)[0][0]
-    num, num_mirrored = counts[pair], counts[pair[::-1]]
+    num, num_mirrored = counts[pair], counts[pair[1], pair[0]]
     # Strained molecules may have other bonds, and count for neither hand.
     if pair[0] == pair[1] or num + num_mirrored < max(_FEWEST, 0.8 * len(some)):
         return None
