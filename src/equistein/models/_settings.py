@@ -282,7 +282,8 @@ class ImageSettings(TrainingSettings):
     """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 4 000 batches.
+        num_epochs: The number of epochs; None is as many as make 4 000 batches, or
+            2 500 of images of less than 16 pixels a side.
         fields: The fields of each level of the network, from the finest on; large
             images have more of the last number.
         num_blocks: The blocks of its coarsest level.
