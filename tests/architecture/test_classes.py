@@ -22,7 +22,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractGroup.without_reflections",
     "AbstractRadialKernel.pull_back",
     "AbstractRadialKernel._force_about",
-    "AbstractEnergy.evaluate",
+    "AbstractEnergy.evaluate", "AbstractEnergy.logits",
     "AbstractEnergy.condition", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
     "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",

@@ -191,3 +191,14 @@ def test_every_level_of_noise_is_an_energy(key):
     assert isinstance(one, AbstractEnergy)
     assert np.isfinite(one(energy.project(data[0])))
     assert energy.group(shape).order == 1
+
+
+def test_logits_are_those_of_the_classes_or_an_error_that_says_why(case):
+    num = case.energy.num_classes(case.shape)
+    if num is None:
+        with pytest.raises(ValueError, match="has no classes"):
+            case.energy.logits(case.data[0])
+        return
+    logits = case.energy.logits(case.data[0])
+    assert logits.shape == (num,)
+    assert np.allclose(logits, case.energy.evaluate(case.data[0]).logits)

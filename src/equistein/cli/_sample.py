@@ -15,7 +15,13 @@ from equistein._files import PART, remove_at_end
 from equistein.bridges import to_ase
 from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.molecules import formula, score_molecules, symbols_of, write_xyz
+from equistein.molecules import (
+    formula,
+    hands,
+    score_molecules,
+    symbols_of,
+    write_xyz,
+)
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 
@@ -53,7 +59,7 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        fitted = _load_density(self.run)
+        fitted = load_density(self.run)
         numbers = fitted.about.get("atomic_numbers")
         species = symbols_of(numbers) if numbers else None
         label = _label(self.label, fitted)
@@ -77,12 +83,16 @@ class Sample:
             charge = int(fitted.about.get("charge", 0))
             scores = score_molecules(species, points, charge=charge)
             text = [f"{name} {scores[name]:.3g}" for name in _SCORES if name in scores]
+            if "stereo_smiles" in fitted.about:
+                signs = hands(species, points, tuple(fitted.about["stereo_smiles"]))
+                scores["same_hand"] = float(np.mean(signs == 1))
+                text.append(f"{np.sum(signs == 1)} with the hand of the data")
             kind = formula(species)
             answer(f"{kind} ({len(points)}): {', '.join(text)}", **{kind: scores})
         return 0
 
 
-def _load_density(path: pathlib.Path) -> Fitted:
+def load_density(path: pathlib.Path) -> Fitted:
     """Return the learned density of a run folder, a file, or the package."""
     name = str(path)
     if name.startswith(_PRETRAINED) and not path.exists():

@@ -103,16 +103,17 @@ def _map_file(path: pathlib.Path) -> np.memmap:
 
 
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
-    """Return the classes in the array `y` of an .npz file, or None if it has none.
+    """Return the classes in the array `y`, or `labels`, of an .npz file, or None.
 
     Raises:
         DataError: If there is not one whole number for each of the `num` points.
     """
     if path.suffix != ".npz":
         return None
-    labels = stored_arrays(path, [], ["y"]).get("y")
-    if labels is None:
+    found = stored_arrays(path, [], ["y", "labels"])
+    if not found:
         return None
+    labels = found.get("y", found.get("labels"))
     if labels.shape != (num,):
         raise DataError(
             f"The array `y` of {path} must hold one class for each of its {num} "

@@ -44,6 +44,12 @@ class AbstractEnergy(eqx.Module):
         """Return the energy, with the logits it is made of if there are classes."""
         return Evaluation(self(point))
 
+    def logits(self, point: Point) -> Float[Array, " class"]:
+        """Return the logits, whose softmax is $p(y | x)$; or raise `ValueError`."""
+        if (logits := self.evaluate(point).logits) is None:
+            raise ValueError(f"{type(self).__name__} has no classes: fit labeled data.")
+        return logits
+
     def check_symmetry(self, points: Particles) -> None:
         """Raise `InvarianceError` if it lacks the symmetry that it declares."""
         group = self.group(points.shape[1:])

@@ -9,6 +9,7 @@ from equistein.groups._base import (
 from equistein.groups._check import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
+    is_custom as is_custom,
 )
 from equistein.groups._invariant_polynomials import (
     invariant_polynomials as invariant_polynomials,

@@ -6,10 +6,13 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
 from equistein._check_arguments import check_arguments
+from equistein._products import matmul
 from equistein._types import LogDensity, Particles, Point, Scalar
+from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import (
     AbstractBandwidth,
     Bandwidth,
@@ -23,6 +26,9 @@ from equistein.kernels._pairs import (
     squared_distances,
     Targets,
 )
+
+_NUM_ELEMENTS = 16  # of a group, that a custom kernel is checked with
+_ASYMMETRY = 1e-2
 
 
 class Prepared(eqx.Module):
@@ -45,10 +51,12 @@ class AbstractKernel(eqx.Module):
 
     Attributes:
         bandwidth: A length, or a rule for it; 1 for a kernel that has none.
+        group: The group that a custom kernel is equivariant under, None without one.
     """
 
     # Read of kernels without such a field; a subclass's field has it as default.
     bandwidth = 1.0
+    group = None
 
     @abc.abstractmethod
     def force(self, targets: Targets, prepared: PyTree) -> Targets:
@@ -82,7 +90,12 @@ class AbstractKernel(eqx.Module):
         return point
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
-        """Raise `InvarianceError` if the density lacks the kernel's symmetry."""
+        """Raise `InvarianceError` if the density lacks the kernel's symmetry.
+
+        And raise `ValueError` if a custom kernel with a `group` lacks it itself.
+        """
+        if self.group is not None:
+            check_symmetry(self, self.group, log_density, points)
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
         """Return the distances that a bandwidth rule measures."""
@@ -120,6 +133,43 @@ class AbstractScalarKernel(AbstractKernel):
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self(x, y) * jnp.eye(x.size, dtype=x.dtype)
+
+
+def check_symmetry(
+    kernel: AbstractKernel,
+    group: AbstractGroup,
+    log_density: LogDensity,
+    points: Particles,
+) -> None:
+    """Raise unless a density is invariant and a custom class of kernels equivariant."""
+    check_invariance(log_density, group, points)
+    if not type(kernel).__module__.startswith("equistein."):
+        error = float(_asymmetry(kernel, group, points))
+        if not error <= _ASYMMETRY:
+            raise ValueError(
+                f"{kernel} is not equivariant under {group}: the matrices K(g x, y) "
+                f"and R_g K(x, y) differ by {error:.2g} of their size, so SVGD is "
+                "not equivariant. Correct `matrix`, or leave the group out."
+            )
+
+
+@eqx.filter_jit
+def _asymmetry(
+    kernel: AbstractKernel, group: AbstractGroup, points: Particles
+) -> Scalar:
+    """Return the largest difference of K(g x, y) and R_g K(x, y), relative to K."""
+    kernel = kernel.with_bandwidth(measured_bandwidth(kernel, points))
+    x = group.project(points[0])
+    column = jnp.arange(x.size, dtype=x.dtype) + 1
+
+    def product(point):
+        return matmul(kernel.matrix(point, x), column).reshape(x.shape)
+
+    def error(g):
+        return jnp.max(jnp.abs(product(group.act(g, x)) - group.push(g, product(x))))
+
+    errors = jax.vmap(error)(group.sample(jr.key(0), _NUM_ELEMENTS))
+    return jnp.max(errors) / jnp.max(jnp.abs(product(x)))
 
 
 @check_arguments

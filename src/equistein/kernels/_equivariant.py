@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.groups import AbstractGroup, check_invariance
+from equistein.groups import AbstractGroup
 from equistein.kernels._bandwidth import SquaredDistances
-from equistein.kernels._base import AbstractScalarKernel, Prepared
+from equistein.kernels._base import AbstractScalarKernel, check_symmetry, Prepared
 from equistein.kernels._pairs import Targets
 from equistein.kernels._radial import AbstractDerivedKernel, AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage, AverageOverElements
@@ -33,7 +33,7 @@ class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
         return self.average.project(point)
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
-        check_invariance(log_density, self.group, points)
+        check_symmetry(self, self.group, log_density, points)
         if type(self.base).embed is not AbstractRadialKernel.embed:
             _check_distances(self.base, self.group, points[0], points[-1])
 

@@ -14,9 +14,9 @@ from equistein._numbers import check_positive
 from equistein._products import einsum, matmul
 from equistein._types import Features, LogDensity, Particles, Point
 from equistein.features import AbstractFeatures
-from equistein.groups import check_invariance
+from equistein.groups import check_invariance, is_custom
 from equistein.kernels._bandwidth import SquaredDistances
-from equistein.kernels._base import AbstractKernel, Prepared
+from equistein.kernels._base import AbstractKernel, check_symmetry, Prepared
 from equistein.kernels._pairs import (
     centered,
     flatten,
@@ -55,7 +55,10 @@ class AbstractFeatureKernel(AbstractKernel):
         return self.features.group(point.shape).project(point)
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
-        check_invariance(log_density, self.features.group(points.shape[1:]), points)
+        group = self.features.group(points.shape[1:])
+        if is_custom(self.features):
+            check_invariance(self.features, group, points, name="features")
+        check_symmetry(self, group, log_density, points)
 
 
 class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):

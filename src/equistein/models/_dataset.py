@@ -243,15 +243,16 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path} holds {', '.join(formulas)}: choose one, as by --formula "
         f"{formula(frames[0].symbols)}, or give the --charge of all.",
     )
-    # Atoms of an element are alike, so each molecule's may be put into one order.
+    # Atoms of an element are alike, so each molecule's are put into the first's order.
+    places = np.argsort(np.argsort(frames[0].symbols, kind="stable"))
     unknown, points, forces = np.full((sizes[0], 3), np.nan), [], []
     for frame in frames:
-        order = np.argsort(frame.symbols, kind="stable")
+        order = np.argsort(frame.symbols, kind="stable")[places]
         points.append((frame.positions - frame.positions.mean(axis=0))[order])
         forces.append(unknown if frame.forces is None else frame.forces[order])
     energies = np.array([np.nan if f.energy is None else f.energy for f in frames])
     has_forces = any(frame.forces is not None for frame in frames)
-    species = tuple(sorted(frames[0].symbols))
+    species = tuple(frames[0].symbols)
     return Dataset(
         np.array(points, np.float32), None, PointCloud(species, 3), species=species,
         energies=energies if np.isfinite(energies).any() else None,

@@ -35,6 +35,8 @@ _BATCHES = 19_200  # with half as many, samples of 17 atoms are worse
 _BATCHES_PER_POINT = 4  # of many points: LJ-13 needs them with 10 000
 _MOST_BATCHES = 38_400
 _IMAGE_BATCHES = 4_000
+_SMALL_BATCHES = 2_500  # of images of less than 16 pixels a side
+_IMAGE_NOISE = 0.05  # of the range of the pixels
 _IMAGE_RATIO = 80.0  # the largest noise of images over the least
 _CLASS_WEIGHT = 0.01  # of the cross-entropy, beside a mean over pixels
 _CLIP = 3.0  # times the norm of the score of the noise alone
@@ -141,8 +143,7 @@ def image_model(
 ) -> Model:
     """Return energies of images on a U-shaped network, with training by denoising.
 
-    It corrects normal distributions of each class, -1 where that is unknown. The
-    default settings suit pixels from 0 to 1.
+    It corrects normal distributions of each class, -1 where that is unknown.
     """
     settings, num_classes = settings or ImageSettings(), num_classes_of(labels)
     group.check_shape(data.shape[1:])
@@ -157,7 +158,7 @@ def image_model(
     )  # fmt: skip
     known = None if labels is None else jnp.asarray(labels)
     normals = BlurredNormals(data, group, known, num_classes or 1)
-    noise = settings.sigma_min
+    noise = settings.sigma_min or _IMAGE_NOISE * (float(jnp.ptp(data)) or 1.0)
     # Silent at first: what is known already is where learning begins.
     energy = MixtureNoiseEnergy(network.silent(), normals, noise, _IMAGE_RATIO * noise)
     objective: AbstractObjective = NoiseConditionalScoreMatching()
@@ -168,5 +169,6 @@ def image_model(
     return model_of(
         settings, energy, objective,
         ReverseDiffusion(steps, data.shape[1:], settings.sample_at_once),
-        _IMAGE_BATCHES, settings.epoch_batches,
+        _IMAGE_BATCHES if data.shape[1] >= 16 else _SMALL_BATCHES,
+        settings.epoch_batches,
     )  # fmt: skip

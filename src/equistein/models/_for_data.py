@@ -28,7 +28,7 @@ from equistein.models._settings import (
     LinearSettings,
     Network,
 )
-from equistein.molecules import atomic_numbers_of, BOLTZMANN
+from equistein.molecules import atomic_numbers_of, BOLTZMANN, main_hand
 from equistein.training import AbstractObjective, Blurred, ForceMatching
 
 SETTINGS: Mapping[str, AbstractSettings] = {
@@ -136,9 +136,16 @@ def for_dataset(
     )  # fmt: skip
     kept = ("columns", "classes", "class_column", "charge")
     named = {n: getattr(train, n) for n in kept}
-    lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
+    lists: dict[str, Any] = {
+        k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v
+    }
     if train.species:
         lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
+        found = main_hand(train.species, np.asarray(train.points))
+        if found is not None and found[1] == 1:
+            lists["stereo_smiles"] = [*found[0]]
+    if train.kelvin is not None:
+        lists["kelvin"] = float(train.kelvin)
     about = {**model.about, **lists}
     if isinstance(model, LinearModel):
         return dataclasses.replace(model, forces=_forces(train), about=about)

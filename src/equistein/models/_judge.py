@@ -27,7 +27,7 @@ from equistein.metrics import (
 )
 from equistein.models._contrastive import features_of, values_at
 from equistein.models._dataset import Dataset
-from equistein.molecules import BOLTZMANN, compare_molecules
+from equistein.molecules import BOLTZMANN, compare_molecules, hands, main_hand
 from equistein.runs import (
     FLOOR,
     Metric,
@@ -51,10 +51,15 @@ FIT_METRICS: Mapping[str, Metric] = {
     "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
     "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
     "validity": Metric("valid molecules", "higher"),
+    "same_hand": Metric("chiral molecules with the hand of most data", "higher"),
+    "other_stereo_centers": Metric("molecules with other stereo centers", "lower"),
     "molecule_stability": Metric("molecules whose atoms are all stable", "higher"),
     "energy_distance_of_features": Metric("energy distance of features", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms whose bonds sum to their valence", "higher"),
+    "nats_above_normals": Metric(
+        "log p beyond the normal distributions of classes", "higher", "nats"
+    ),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
 }
 
@@ -147,6 +152,12 @@ def judge(
             dataset.charge,
         )  # fmt: skip
         numbers, floor = numbers | of_samples, floor | of_data
+        found = main_hand(dataset.species, shown["data"][:_MAX_MOLECULES])
+        if found is not None:
+            signs = hands(dataset.species, shown["samples"], found[0])
+            numbers["same_hand"] = np.sum(signs == 1) / max(1, np.sum(signs != 0))
+            numbers["other_stereo_centers"] = np.mean(signs == 0)
+            floor["same_hand"] = found[1]
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}
     few = min(num_samples, _SAMPLES_OF_CLASS)
@@ -192,10 +203,12 @@ def _held_out_metrics(
                 loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
+            steps = min(num_steps, _MAX_IMAGE_STEPS)
+            bits = image_bits(jr.fold_in(key, 1), energy, points, num_steps=steps)
+            gain = bits["bits_per_dimension_of_normals"] - bits["bits_per_dimension"]
+            numbers["nats_above_normals"] = gain * points[0].size * np.log(2)
             if jnp.min(points) >= 0 and jnp.max(points) <= 1:
-                steps = min(num_steps, _MAX_IMAGE_STEPS)
-                bits_key = jr.fold_in(key, 1)
-                numbers |= image_bits(bits_key, energy, points, num_steps=steps)
+                numbers |= bits
     else:
         numbers |= _likelihood(key, fitted, dataset, num_steps)
     labels, has_classes = held_out.labels, energy.num_classes(points.shape[1:])

@@ -26,19 +26,20 @@ from equistein.groups import (
     PointCloud,
     SpecialOrthogonal,
 )
+from equistein.models._model import described
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted
 
 _HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
-_WALL = 500.0  # kT, where a distance is outside by as much as its range
+_WALL = 100.0  # kT, where a distance is outside by as much as its range
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 
 
 class PairWall(eqx.Module):
     r"""A log density that keeps each distance in the range of a `PairBasis`.
 
-    $$\log p(x) = -500 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
+    $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
 
     with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
     have: what they never saw is unlikely, whatever functions that end there add up to.
@@ -90,7 +91,7 @@ class LinearModel:
         steps, at_once = self.settings.sample_steps, self.settings.sample_at_once
         made: Any = fitted.generator
         generator = dataclasses.replace(made, num_steps=steps, num_at_once=at_once)
-        return dataclasses.replace(fitted, generator=generator, about=dict(self.about))
+        return described(dataclasses.replace(fitted, generator=generator), self.about)
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:

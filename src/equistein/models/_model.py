@@ -14,7 +14,9 @@ import numpy as np
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import AnyKey, Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
+from equistein.models._handedness import OneHanded
 from equistein.models._settings import TrainingSettings
+from equistein.molecules import symbols_of
 from equistein.runs import RunFolder
 from equistein.samplers import identity
 from equistein.training import (
@@ -74,7 +76,7 @@ class Model:
             batch_size=self.batch_size, optimizer=self.optimization,
             generator=self.generator, **options,
         )  # fmt: skip
-        return dataclasses.replace(fitted, about=dict(self.about))
+        return described(fitted, self.about)
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
@@ -87,6 +89,16 @@ class Model:
             self.energy, data, self.objective, labels, self.batch_size
         )
         self.objective.init(key, self.energy, everything)
+
+
+def described(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
+    """Return a fit with what is saved with it, which draws molecules of one hand."""
+    generator = fitted.generator
+    if generator is not None and "stereo_smiles" in about:
+        first, mirrored = about["stereo_smiles"]
+        species = symbols_of(about["atomic_numbers"])
+        generator = OneHanded(generator, species, (first, mirrored))
+    return dataclasses.replace(fitted, generator=generator, about=dict(about))
 
 
 def model_of(

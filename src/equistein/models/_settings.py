@@ -305,12 +305,13 @@ class ImageSettings(TrainingSettings):
     """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 4 000 batches.
+        num_epochs: The number of epochs; None is as many as make 4 000 batches, or
+            2 500 of images of less than 16 pixels a side.
         fields: The fields of each level of the network, from the finest on; large
             images have more of the last number.
         num_blocks: The blocks of its coarsest level.
         sigma_min: The least noise, in the units of the pixels, which blurs the images;
-            samples start at 80 times as much.
+            None is a 20th of their range. Samples start at 80 times as much.
     """
 
     epoch_batches: int = 100
@@ -322,6 +323,6 @@ class ImageSettings(TrainingSettings):
     energy_limit: float = 1e9
     fields: tuple[int, ...] = (8, 16)
     num_blocks: int = 2
-    sigma_min: float = 0.05
+    sigma_min: float | None = None
     sample_steps: int = 50
     sample_at_once: int = 128

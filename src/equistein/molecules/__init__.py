@@ -1,6 +1,7 @@
 """Molecules: files in and out, bonds, and how good they are."""
 
 from equistein.molecules._bonds import infer_bonds as infer_bonds
+from equistein.molecules._calculator import energy_calculator as energy_calculator
 from equistein.molecules._elements import (
     atomic_numbers_of as atomic_numbers_of,
     atoms_of as atoms_of,
@@ -23,6 +24,11 @@ from equistein.molecules._frames import (
     Molecule as Molecule,
     Molecules as Molecules,
     XYZError as XYZError,
+)
+from equistein.molecules._handedness import (
+    hands as hands,
+    main_hand as main_hand,
+    stereo_smiles as stereo_smiles,
 )
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (

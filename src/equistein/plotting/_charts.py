@@ -11,8 +11,10 @@ from equistein.plotting._style import (
     color_of,
     Colors,
     EXACT,
+    grid,
     legend,
     line_of,
+    plain,
 )
 
 
@@ -118,4 +120,20 @@ def boxes(
         shade = color_of(name, index, colors)
         panel.scatter(these, places, s=10, zorder=3, color=shade)
     legend(panel, exact, upright=True)
+    return figure
+
+
+def parity(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """Draw learned values over exact ones, a panel a quantity, with the diagonal.
+
+    Args:
+        panels: For each label, with its unit, the exact and the learned values.
+    """
+    figure, axes = grid(1, len(panels), width=3.6, height=3.4)
+    for index, (label, pair) in enumerate(panels.items()):
+        panel, ends = axes[0, index], [np.min(pair), np.max(pair)]
+        panel.plot(ends, ends, color=EXACT, linewidth=1)
+        panel.scatter(*pair, s=6, alpha=0.4, color=color_of(label, index, None))
+        panel.set(xlabel=f"in the file: {label}", ylabel="learned")
+        plain(panel)
     return figure

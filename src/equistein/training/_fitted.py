@@ -16,6 +16,7 @@ from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
+from equistein.molecules import energy_calculator
 from equistein.samplers import Normal
 from equistein.training._generators import AbstractGenerator, Clamp
 from equistein.training._tree_file import pack_tree, save_tree, unpack_tree
@@ -114,6 +115,10 @@ class Fitted(eqx.Module):
         return self.generator.sample(
             key, self.energy, num, condition, progress=progress
         )
+
+    def calculator(self, kelvin: float | None = None) -> Any:
+        """Return an ASE calculator in eV, as `es.molecules.energy_calculator` does."""
+        return energy_calculator(self.energy, self.about, kelvin)
 
     def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
         """Return the standard error of each point's energy less another's, by class."""

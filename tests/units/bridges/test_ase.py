@@ -1,3 +1,4 @@
+import dataclasses
 import sys
 
 import jax
@@ -134,3 +135,78 @@ def test_fixed_atoms_are_refused_and_cut_trajectories_named(frames, tmp_path):
     frames[1].set_constraint(FixAtoms([0]))
     with pytest.raises(es.molecules.XYZError, match="frame 1, FixAtoms"):
         es.molecules.from_atoms(frames)
+
+
+# ------------------------------------------------------------- a learned energy
+
+SPRINGS = np.array([50.0, 50.0, 14.0])  # eV / Angstrom^2, of O-H, O-H and H-H
+LENGTHS = np.array([0.96, 0.96, 1.52])
+KT = es.molecules.BOLTZMANN * 300
+
+
+def spring_energy(x):
+    pairs = [x[i] - x[j] for i, j in ((0, 1), (0, 2), (1, 2))]
+    lengths = jnp.sqrt(jnp.sum(jnp.stack(pairs) ** 2, axis=-1))
+    return 0.5 * jnp.sum(SPRINGS * (lengths - LENGTHS) ** 2)
+
+
+def mean_energy(frames):
+    return float(jnp.mean(jax.vmap(spring_energy)(jnp.asarray(frames)))) / KT
+
+
+def water_frames(num, rng):
+    """Exact samples of harmonic water: each length from a normal times its measure."""
+    widths = np.sqrt(KT / SPRINGS)
+    lengths = LENGTHS + widths * rng.normal(size=(8 * num, 3))
+    kept = rng.random(8 * num) < np.prod(lengths / (LENGTHS + 5 * widths), axis=1)
+    a, b, c = lengths[kept][:num].T
+    along = (a**2 - b**2 + c**2) / (2 * c)
+    zero = np.zeros_like(a)
+    oxygen = np.stack([along, np.sqrt(a**2 - along**2), zero], axis=1)
+    second = np.stack([c, zero, zero], axis=1)
+    return np.stack([oxygen, 0 * second, second], axis=1)
+
+
+def test_langevin_dynamics_of_a_learned_energy_has_the_energies_of_the_data():
+    ase = pytest.importorskip("ase")
+    from ase import units
+    from ase.md.langevin import Langevin
+
+    rng = np.random.default_rng(0)
+    points = jnp.asarray(water_frames(1_000, rng))
+    assert mean_energy(points) == pytest.approx(1.5, abs=0.1)
+    model = es.models.for_data(
+        jr.key(0), es.groups.PointCloud("OHH", 3), points, atomic_numbers=[8, 1, 1],
+        settings=es.models.LinearSettings(),
+    )  # fmt: skip
+    forces = -np.asarray(jax.vmap(jax.grad(spring_energy))(points)) / KT
+    fitted = dataclasses.replace(model, forces=forces).fit(0, points)
+    with pytest.raises(ValueError, match="elements and the temperature"):
+        fitted.calculator()
+    about = {"atomic_numbers": [8, 1, 1], "kelvin": 300.0}
+    fitted = dataclasses.replace(fitted, about=about)
+    atoms = ase.Atoms("OHH", np.asarray(points[0]))
+    atoms.calc = fitted.calculator()
+    forces, step = atoms.get_forces(), 1e-4
+    assert np.allclose(forces.sum(axis=0), 0, atol=1e-9)
+    atoms.positions[1, 0] += step
+    higher = atoms.get_potential_energy()
+    atoms.positions[1, 0] -= 2 * step
+    slope = (higher - atoms.get_potential_energy()) / (2 * step)
+    assert -slope == pytest.approx(forces[1, 0], abs=1e-2)
+    # `fixcm` of ASE heats small molecules.
+    options = {"temperature_K": 300, "friction": 0.1 / units.fs, "fixcm": False}
+    dynamics = Langevin(atoms, 0.5 * units.fs, rng=rng, **options)
+    dynamics.run(500)
+    frames = []
+    dynamics.attach(lambda: frames.append(atoms.positions.copy()), interval=4)
+    dynamics.run(24_000)
+    assert mean_energy(np.array(frames)) == pytest.approx(1.5, abs=0.1)
+    atoms.calc = fitted.calculator(600.0)
+    double = atoms.get_forces()
+    atoms.calc = fitted.calculator()
+    assert np.allclose(double, 2 * atoms.get_forces())
+    wrong = ase.Atoms("HOH", atoms.positions)
+    wrong.calc = atoms.calc
+    with pytest.raises(ValueError, match="in this order"):
+        wrong.get_forces()

@@ -37,3 +37,20 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
     assert status("sample", out, "--out", folder) == 2  # it is there already
     (data / "a" / "00.png").unlink()
     assert status("resume", out) == 2  # other images than it was started with
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rotated", [False, True])
+def test_digits_are_learned_with_the_defaults(rotated, tmp_path):
+    datasets = pytest.importorskip("sklearn.datasets")
+    digits, rng = datasets.load_digits(), np.random.default_rng(0)
+    turns = rng.integers(4, size=len(digits.images)) * rotated
+    images = np.stack(
+        [np.rot90(x, k) for x, k in zip(digits.images, turns, strict=True)]
+    )
+    np.savez(tmp_path / "digits.npz", x=images, labels=digits.target)
+    words = ("--group", "image-rotations", "--out", tmp_path / "run")
+    assert status("fit", tmp_path / "digits.npz", *words) == 0
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["entries"]["model"]["held_out_accuracy"] >= 0.95
+    assert metrics["entries"]["model"]["nats_above_normals"] >= 5

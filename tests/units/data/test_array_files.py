@@ -193,6 +193,8 @@ def test_labels_must_be_one_a_point(labels, tmp_path):
     np.savez(tmp_path / "x.npz", x=np.ones((3, 2)), y=np.array(labels))
     with pytest.raises(DataError, match="one class for each of its 3 points"):
         read_labels(tmp_path / "x.npz", 3)
+    np.savez(tmp_path / "named.npz", x=np.zeros((2, 3)), labels=np.array([1, 0]))
+    assert read_labels(tmp_path / "named.npz", 2).tolist() == [1, 0]
 
 
 def test_labels_are_whole_numbers(tmp_path):

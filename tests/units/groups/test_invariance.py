@@ -1,3 +1,5 @@
+import math
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -36,17 +38,134 @@ def test_the_message_names_the_point_the_element_and_the_size():
     assert "check=False" in caught.value.__notes__[0]
 
 
-class Stretching(Cyclic):
-    """What is no group: its inverses do not undo what its elements do."""
+def rotated(angle, x):
+    cos, sin = jnp.cos(angle).astype(x.dtype), jnp.sin(angle).astype(x.dtype)
+    return jnp.array([cos * x[0] - sin * x[1], sin * x[0] + cos * x[1]])
+
+
+class Rotations(es.groups.AbstractFiniteGroup):
+    """Rotations of the plane by a sixth of a turn, and what goes wrong with them."""
+
+    angles: tuple[float, ...] = tuple(k * math.pi / 3 for k in range(6))
+    center: float = 0.0
+    scale: float = 1.0
+    bend: float = 0.0
+    sign: int = -1
+    drawn: float = 0.0
+
+    @property
+    def order(self):
+        return len(self.angles)
+
+    def elements(self):
+        return jnp.array(self.angles)
 
     def act(self, element, point):
-        return 1.5 * super().act(element, point)
+        center = jnp.array([self.center, 0.0], point.dtype)
+        bend = self.bend * point[0] ** 2 * jnp.array([0.0, 1.0], point.dtype)
+        moved = center + self.scale * rotated(element, point - center)
+        return jnp.where(element == 0, point, moved + bend)
+
+    def compose(self, left, right):
+        return left + right
+
+    def inverse(self, element):
+        return self.sign * element
+
+    def sample(self, key, num):
+        return jr.choice(key, self.elements(), (num,)) + self.drawn
+
+    def canonicalize(self, point):
+        return jnp.array([jnp.linalg.norm(point), 0.0])
 
 
-def test_what_is_no_group_is_blamed_itself(key):
-    with pytest.raises(ValueError, match="does not act as a group") as caught:
-        es.check_invariance(bowl, Stretching(2), jr.normal(key, (10, 2)))
+class Pushing(Rotations):
+    def push(self, element, vector):
+        return rotated(element, vector)
+
+
+class Composed(Rotations):
+    def compose(self, left, right):
+        return left - right
+
+
+BROKEN = {
+    "closure": Rotations(angles=(0.0, 0.7, 1.4)),
+    "linearity": Rotations(center=3.0),
+    "linearity, bent": Rotations(bend=0.1),
+    "isometry": Rotations(scale=1.5),
+    "inverse": Rotations(sign=1),
+    "composition": Composed(),
+    "sampling": Rotations(drawn=0.1),
+    "closure of a factor": es.groups.Product(Cyclic(2), Rotations((0.0, 0.7))),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_a_custom_group_that_is_none_is_refused_with_the_axiom(name, dtype, key):
+    group, x = BROKEN[name], jr.normal(key, (10, 2), dtype)
+    axiom = name.partition(",")[0].partition(" of")[0]
+    with pytest.raises(ValueError, match=f"as a group .* axiom of {axiom}") as caught:
+        es.check_invariance(bowl, group, x)
     assert not isinstance(caught.value, es.InvarianceError)
+    if "factor" not in name and dtype == jnp.float64:
+        kernel = es.kernels.Equivariant(es.kernels.RBF(1.0), group)
+        with pytest.raises(ValueError, match=f"axiom of {axiom}"):
+            es.run(key, es.SVGD(kernel, SGD), bowl, x, num_steps=1)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_a_custom_group_is_accepted_if_it_is_one(dtype, key):
+    x = jr.normal(key, (10, 2), dtype)
+    es.check_invariance(bowl, Rotations(), x)
+    off_center = lambda x: bowl(x - jnp.array([3.0, 0.0], dtype))
+    es.check_invariance(off_center, Pushing(center=3.0), x)
+    es.check_invariance(bowl, es.groups.Product(Cyclic(2), Rotations()), 1e4 * x)
+
+
+def test_fit_checks_the_axioms_of_a_custom_group(key):
+    group, x = BROKEN["closure"], jr.normal(key, (10, 2))
+    energy = es.energies.KnownEnergy(bowl, group)
+    with pytest.raises(ValueError, match="axiom of closure"):
+        es.fit(
+            key, energy, x, es.objectives.ScoreMatching(), num_epochs=1, batch_size=5
+        )
+
+
+class Leaning(es.features.Radius):
+    def __call__(self, point):
+        return super().__call__(point) + 0.1 * point[0]
+
+
+class Averaged(es.kernels.AbstractScalarKernel):
+    """Invariant in each argument, as the paper's kernel, and so not equivariant."""
+
+    group: Cyclic
+
+    def __call__(self, x, y):
+        return jnp.mean(jnp.exp(-jnp.sum((self.group.orbit(y) - x[None]) ** 2, axis=1)))
+
+
+class Lopsided(es.kernels.Equivariant):
+    def matrix(self, x, y):
+        return super().matrix(x, y) * (1 + 0.1 * x[0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "named"),
+    [
+        (es.kernels.Pullback(es.kernels.RBF(), Leaning()), "`features` is not inv"),
+        (Averaged(Cyclic(4)), "Averaged.* is not equivariant under"),
+        (Lopsided(es.kernels.RBF(), Cyclic(4)), "Lopsided.* is not equivariant under"),
+    ],
+)
+def test_custom_features_and_kernels_must_have_the_symmetry_they_declare(
+    kernel, named, key
+):
+    x = jr.normal(key, (6, 2))
+    with pytest.raises(ValueError, match=f"(?s){named}"):
+        es.run(key, es.SVGD(kernel, SGD), bowl, x, num_steps=1)
 
 
 def test_a_symmetry_of_few_elements_is_tried_in_full():

@@ -1,0 +1,69 @@
+"""Which hand a chiral molecule has."""
+
+import collections
+from collections.abc import Sequence
+
+import numpy as np
+
+from equistein.molecules._rdkit import has_rdkit, rdkit
+
+_REACH = (1.25, 1.4, 1.1)  # covalent radii that a bond spans at most: a strained
+# molecule is looked at with others
+_MOST = 500  # molecules that are looked at
+_FEWEST = 10  # of one hand, that tell that there is no other
+
+Pair = tuple[str, str]
+
+
+def stereo_smiles(
+    symbols: Sequence[str], positions: np.ndarray, reach: float = _REACH[0]
+) -> Pair:
+    """Return SMILES with stereo centers of a molecule, and of its mirror image.
+
+    Single bonds join close atoms, whatever the valences, so that a strained molecule
+    has a hand as well. Both are the same if the molecule is achiral.
+    """
+    chem = rdkit()
+    rows = zip(symbols, np.asarray(positions, float), strict=True)
+    lines = [f"{symbol} {x:.6f} {y:.6f} {z:.6f}" for symbol, (x, y, z) in rows]
+    mol = chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines]))
+    chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=reach)
+    mol.UpdatePropertyCache(strict=False)
+    chem.FastFindRings(mol)
+    chem.AssignStereochemistryFrom3D(mol)
+    smiles = chem.MolToSmiles(mol)
+    for atom in mol.GetAtoms():
+        atom.InvertChirality()
+    return smiles, chem.MolToSmiles(mol)
+
+
+def main_hand(
+    symbols: Sequence[str], molecules: np.ndarray
+) -> tuple[Pair, float] | None:
+    """Return the `stereo_smiles` of most molecules, and how many have not its mirror's.
+
+    None if they are achiral or of several kinds, few, or RDKit is not installed. The
+    fraction is 1 if all have the same hand.
+    """
+    if not has_rdkit() or not len(molecules):
+        return None
+    some = molecules[:: -(-len(molecules) // _MOST)]
+    counts = collections.Counter(stereo_smiles(symbols, each) for each in some)
+    pair = counts.most_common(1)[0][0]
+    num, num_mirrored = counts[pair], counts[pair[1], pair[0]]
+    # Strained molecules may have other bonds, and count for neither hand.
+    if pair[0] == pair[1] or num + num_mirrored < max(_FEWEST, 0.8 * len(some)):
+        return None
+    return pair, num / (num + num_mirrored)
+
+
+def hands(symbols: Sequence[str], molecules: np.ndarray, pair: Pair) -> np.ndarray:
+    """Return 1 for each molecule with these centers, -1 for a mirror image, else 0."""
+    signs = np.zeros(len(molecules), int)
+    for index, molecule in enumerate(molecules):
+        for reach in _REACH:
+            found = stereo_smiles(symbols, molecule, reach)
+            if found in (pair, pair[::-1]):
+                signs[index] = 1 if found == pair else -1
+                break
+    return signs
