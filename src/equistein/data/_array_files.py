@@ -113,7 +113,7 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     found = stored_arrays(path, [], ["y", "labels"])
     if not found:
         return None
-    labels = found.get("y", found.get("labels"))
+    labels = found["y"] if "y" in found else found["labels"]
     if labels.shape != (num,):
         raise DataError(
             f"The array `y` of {path} must hold one class for each of its {num} "

@@ -157,7 +157,7 @@ def _evaluate(
 
 
 _AXIOMS = (
-    "linearity, act(g, x + v) = act(g, x) + push(g, v) where `push` is by default `act`",
+    "linearity, act(g, x + v) = act(g, x) + push(g, v), `push` by default `act`",
     "isometry, |push(g, v)| = |v|",
     "inverse, act(inverse(g), act(g, x)) = x",
     "composition, act(compose(h, g), x) = act(h, act(g, x))",
