@@ -14,6 +14,8 @@ from equistein._limits import max_bytes
 from equistein.data import (
     as_particles,
     DataError,
+    DataSummary,
+    describe,
     image_classes,
     is_table,
     map_points,
@@ -35,6 +37,7 @@ from equistein.training import check_on_disk, PREVIEW_SIZE, spread_rows
 
 _MAX_ATOMS = 200
 _NAMED = 5  # formulas, in an error
+_DESCRIBED = ("group", "species", "energies", "forces", "kelvin", "columns")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Dataset:
         energies: The energy of each molecule in eV, NaN where unknown.
         forces: The forces on the atoms in eV / Angstrom, NaN where unknown.
         kelvin: The temperature at which they are learned and judged.
+        summary: What is in the file, and off in it.
     """
 
     points: Any
@@ -69,6 +73,7 @@ class Dataset:
     energies: np.ndarray | None = None
     forces: np.ndarray | None = None
     kelvin: float | None = None
+    summary: DataSummary | None = None
 
     @property
     def num_train(self) -> int:
@@ -137,6 +142,8 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path} leaves {dataset.num_train} of {num} points for training: at least two "
         "are needed.",
     )
+    known = {n: getattr(dataset, n) for n in _DESCRIBED}
+    dataset = dataclasses.replace(dataset, summary=describe(dataset.points, **known))
     if not isinstance(dataset.points, np.memmap):
         order = np.asarray(jr.permutation(jr.key(problem.seed), num))
         dataset = dataset.select(order, dataset.num_held_out)

@@ -299,5 +299,6 @@ def write_fit_report(
         floor_note="The floor is what real data score: points of one half, at most as "
         "many as samples, against the other half.",
         headlines=[name for name in FIT_METRICS if name in metrics][:5],
+        data=str(dataset.summary or "").splitlines(),
     )  # fmt: skip
     return write_report(folder, text)

@@ -24,6 +24,7 @@ from equistein.molecules._files import (
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
+    count_hands as count_hands,
     from_bonds as from_bonds,
     Geometry as Geometry,
     geometry as geometry,
@@ -40,4 +41,10 @@ from equistein.molecules._scores import (
     distances as distances,
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,
+)
+from equistein.molecules._thermal import (
+    check_thermal as check_thermal,
+    Estimate as Estimate,
+    ThermalCheck as ThermalCheck,
+    unit_of_length as unit_of_length,
 )

@@ -14,6 +14,7 @@ from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import atomic_numbers_of
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
+_BROKEN = 1.4  # times the length of a bond in one frame
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 
 
@@ -204,3 +205,36 @@ def geometry(mols: Sequence[Any]) -> Geometry:
 def _most_frequent_first(lists: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
     names = sorted(lists, key=lambda name: (-len(lists[name]), name))
     return {name: np.array(lists[name]) for name in names}
+
+
+@check_arguments
+def count_hands(mol: Any, positions: np.ndarray) -> dict[str, dict[str, int]]:
+    """Return how many frames have each hand, R or S, of each stereo center by name.
+
+    C2 is the second carbon.
+
+    Args:
+        mol: The molecule with the positions of one frame, as of `perceive`.
+        positions: Those of all frames, `(frame, atom, 3)`, with the atoms in its order;
+            frames in which one of its bonds is broken are left out.
+    """
+    chem = rdkit()
+    chem.AssignStereochemistryFrom3D(mol)
+    centers = chem.FindMolChiralCenters(mol, useLegacyImplementation=False)
+    ends = np.array(
+        [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
+    )
+    every = np.concatenate([mol.GetConformer().GetPositions()[None], positions])
+    lengths = np.linalg.norm(every[:, ends[:, 0]] - every[:, ends[:, 1]], axis=-1)
+    whole = (lengths < _BROKEN * lengths[0]).all(axis=1)
+    hands: dict[str, dict[str, int]] = {}
+    for at, hand in centers:
+        around = [atom.GetIdx() for atom in mol.GetAtomWithIdx(at).GetNeighbors()]
+        last = around[3] if len(around) > 3 else at
+        volumes = np.linalg.det(every[:, around[:3]] - every[:, [last]])
+        same = (volumes * volumes[0] > 0)[whole][1:]
+        counts = {hand: int(same.sum()), "RS"[hand == "R"]: int((~same).sum())}
+        names = [atom.GetSymbol() for atom in mol.GetAtoms()][: at + 1]
+        name = f"{names[-1]}{names.count(names[-1])}"
+        hands[name] = {key: num for key, num in counts.items() if num}
+    return hands

@@ -38,6 +38,7 @@ class Fitted(eqx.Module):
         about: What is saved with it, such as the atomic numbers.
         solutions: Of `fit_linear`, for each class: coefficients and their errors.
         noise: Of `fit_linear`, the noise that the data are blurred by.
+        data_summary: What `es.data.describe` found in the data.
     """
 
     energy: AbstractEnergy
@@ -48,6 +49,7 @@ class Fitted(eqx.Module):
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
     solutions: tuple[LinearSolution, ...] = ()
     noise: float | None = None
+    data_summary: Any = None
 
     def __repr__(self) -> str:
         """Return what was learned, for how long, and how it is sampled."""
