@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 KELVIN = 300.0
@@ -23,30 +21,33 @@ class Frames:
 
 
 def make_energy(shape, kind, rng):
-    """Return an energy of springs, Morse bonds, a double well and walls."""
+    """Return energies and their slopes: springs, Morse bonds, a double well, walls."""
     i, j = np.triu_indices(len(shape), k=1)
-    r0 = np.linalg.norm(shape[i] - shape[j], axis=1)
+    ends = np.eye(len(shape))[i] - np.eye(len(shape))[j]
+    r0 = np.linalg.norm(ends @ shape, axis=1)
     bonded, far = r0 < 1.25 * _BOND, r0 > 2 * _BOND
     k = np.where(bonded, 30.0, np.where(far, 0.6, 6.0))
     k = k * rng.uniform(0.5, 1.5, len(r0))
-    is_morse = bonded & (kind != "harmonic")
     wells, walls = np.zeros(len(r0)), np.zeros(len(r0))
     if kind == "wells" and far.any():  # a torsion
         wells[rng.choice(np.flatnonzero(far))] = 2 * KT
         k[far] *= 0.02
     if kind == "floppy":  # free torsions
         walls[far], k[far] = KT, 0.0
+    depth = np.where(bonded & (kind != "harmonic"), 4.0, 1e6)  # a spring, if deep
+    rate = np.sqrt(k / (2 * depth))
 
-    def energy(x):
-        gap = x[i] - x[j]
-        r = jnp.sqrt(jnp.sum(gap**2, axis=-1))
-        depth = 4.0
-        morse = depth * (1 - jnp.exp(-jnp.sqrt(k / (2 * depth)) * (r - r0))) ** 2
-        bonds = jnp.where(is_morse, morse, k * (r - r0) ** 2 / 2)
-        double = wells * (((r - r0) / 0.25) ** 2 - 1) ** 2
-        return jnp.sum(bonds + double + walls * (2.0 / r) ** 12)
+    def value_and_slope(x):
+        gaps = ends @ x
+        r = np.sqrt(np.einsum("npk,npk->np", gaps, gaps))
+        missing, power = -np.expm1(-rate * (r - r0)), walls * (4.0 / r**2) ** 6
+        u = (r - r0) / 0.25
+        value = depth * missing**2 + wells * (u**2 - 1) ** 2 + power
+        slope = 2 * depth * rate * missing * (1 - missing) - 12 * power / r
+        slope = slope + 16 * wells * u * (u**2 - 1)
+        return value.sum(axis=1), ends.T @ ((slope / r)[..., None] * gaps)
 
-    return energy
+    return value_and_slope
 
 
 def shape_of(num_atoms, rng):
@@ -63,43 +64,43 @@ def shape_of(num_atoms, rng):
     return x
 
 
-def draw(shape, energy, num, rng, num_moves=30, num_steps=8):
-    """Return exact frames by Hamiltonian Monte Carlo, one chain for each.
+def draw(shape, value_and_slope, num, rng, num_moves=30, num_steps=8):
+    """Return frames by Hamiltonian Monte Carlo, one chain for each.
 
     It moves along the directions of the Hessian, each in its own unit.
     """
-    size = shape.size
-    hessian = jax.hessian(lambda flat: energy(flat.reshape(shape.shape)))(shape.ravel())
-    stiffness, axes = np.linalg.eigh(np.asarray(hessian))
+    size, step = shape.size, 1e-4
+    around = shape + step * np.eye(size).reshape(size, *shape.shape)
+    hessian = value_and_slope(around)[1].reshape(size, size) / step
+    stiffness, axes = np.linalg.eigh((hessian + hessian.T) / 2)
     axes = axes * np.sqrt(KT / np.maximum(stiffness, KT / 0.3**2))
-    place = lambda u: shape + jnp.reshape(axes @ u, shape.shape)
-    value_and_slope = jax.vmap(jax.value_and_grad(lambda u: energy(place(u)) / KT))
 
-    @jax.jit
-    def moved(u, velocity, step):
-        def leap(_, state):
-            u, velocity, _, slope = state
-            velocity = velocity - step / 2 * slope
-            u = u + step * velocity
-            value, slope = value_and_slope(u)
-            return u, velocity - step / 2 * slope, value, slope
+    def at(u):
+        x = shape + (u @ axes.T).reshape(len(u), *shape.shape)
+        value, slope = value_and_slope(x)
+        return value / KT, slope.reshape(len(u), size) @ axes / KT, x
 
-        value, slope = value_and_slope(u)
-        before = value + jnp.sum(velocity**2, axis=1) / 2
-        u, velocity, value, _ = jax.lax.fori_loop(
-            0, num_steps, leap, (u, velocity, value, slope)
-        )
-        return u, before - value - jnp.sum(velocity**2, axis=1) / 2
-
-    u, step_size = np.zeros((num, size)), 0.3
+    u, longest = np.zeros((num, size)), 0.3
+    value, slope, x = at(u)
     for move in range(num_moves):
-        step = step_size * rng.uniform(0.6, 1, (num, 1))
-        new_u, change = map(np.asarray, moved(u, rng.normal(size=u.shape), step))
+        step = longest * rng.uniform(0.6, 1, (num, 1))
+        velocity = rng.normal(size=u.shape)
+        before = value + np.sum(velocity**2, axis=1) / 2
+        new_u, new = u, (value, slope, x)
+        with np.errstate(all="ignore"):  # where a long step goes far
+            for _ in range(num_steps):
+                velocity = velocity - step / 2 * new[1]
+                new_u = new_u + step * velocity
+                new = at(new_u)
+                velocity = velocity - step / 2 * new[1]
+            change = before - new[0] - np.sum(velocity**2, axis=1) / 2
         accepted = np.log(rng.random(num)) < change
-        u = np.where(accepted[:, None], new_u, u)
+        u[accepted] = new_u[accepted]
+        for old, other in zip((value, slope, x), new, strict=True):
+            old[accepted] = other[accepted]
         if move < num_moves // 2:
-            step_size *= 0.8 if accepted.mean() < 0.7 else 1.1
-    return np.asarray(jax.vmap(place)(u))
+            longest *= 0.8 if accepted.mean() < 0.7 else 1.1
+    return x
 
 
 def rotations(num, rng):
@@ -110,16 +111,41 @@ def rotations(num, rng):
 
 
 def thermal_frames(seed, num_atoms=None, kind=None, num=None):
-    """Return frames at 300 K; what is not given is drawn by chance."""
+    """Return frames at 300 K; what is not given is drawn at random."""
     rng = np.random.default_rng(seed)
     kind = kind or KINDS[seed % 4]
     num_atoms = num_atoms or int(rng.integers(3, 12 if kind == "floppy" else 41))
     num = num or int(rng.integers(200, 600))
     shape = shape_of(num_atoms, rng)
     energy = make_energy(shape, kind, rng)
-    x = draw(shape, energy, num, rng)
+    x = draw(shape, energy, num, rng, num_moves=80 if kind == "floppy" else 30)
     if seed % 3:
         x = np.einsum("nij,naj->nai", rotations(num, rng), x - x.mean(1, keepdims=True))
-    energies, slope = map(np.asarray, jax.jit(jax.vmap(jax.value_and_grad(energy)))(x))
+    energies, slope = energy(x)
     species = tuple(rng.choice(["C", "N", "O"], num_atoms).tolist())
     return Frames(species, x, energies, -slope)
+
+
+def spoil(frames, how, rng):
+    """Return positions, forces, energies and a temperature, with one of them wrong."""
+    x, f, e = frames.positions, frames.forces, frames.energies
+    centered = x - x.mean(axis=1, keepdims=True)
+    turn = rng.normal(size=3) * 0.2 * f.std() / centered.std()
+    spoilt = {
+        "right": (x, f, e, KELVIN),
+        "Hartree/Bohr": (x, f / 51.4221, e / 27.2114, KELVIN),
+        "kcal/mol/Angstrom": (x, f * 23.0605, e * 23.0605, KELVIN),
+        "kJ/mol/nm": (x, f * 964.853, e * 96.4853, KELVIN),
+        "wrong sign": (x, -f, e, KELVIN),
+        "other frames": (x, f[rng.permutation(len(f))], e, KELVIN),
+        "other atoms": (x, np.roll(f, 1, axis=1), e, KELVIN),
+        "another temperature": (x, f, e, KELVIN * rng.choice([1.3, 1 / 1.3])),
+        "torque": (x, f + np.cross(turn, centered), e, KELVIN),
+    }
+    return spoilt[how]
+
+
+SPOILED = (
+    "Hartree/Bohr", "kcal/mol/Angstrom", "kJ/mol/nm", "wrong sign", "other frames",
+    "other atoms", "another temperature", "torque",
+)  # fmt: skip

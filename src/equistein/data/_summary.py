@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from equistein._check_arguments import check_arguments
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import AbstractGroup
 from equistein.molecules import (
     check_thermal,
     count_hands,
@@ -100,7 +100,7 @@ def describe(
             "`data` must be two points or more, stacked on axis 0, but has shape "
             f"{points.shape}."
         )
-    is_cloud = species is not None or isinstance(group, PointCloud)
+    is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
     if species is not None:
         _add_molecules(found, points, species, group, energies, forces, kelvin)

@@ -2,8 +2,8 @@ r"""Whether energies and forces fit thermal frames, and what is wrong if they do
 
 For frames of $e^{-U / kT}$ and any displacements $v(x)$, partial integration gives
 $-\langle v \cdot F \rangle = kT \langle \nabla \cdot v \rangle$, whatever the molecule.
-With the positions for v the mean is noisy; with the displacement from the mean
-structure, once that is rotated onto the frame, it is sharp.
+With the positions for v the mean is noisy; with the displacement of a part that keeps
+its shape from its mean structure, once that is rotated onto the frame, it is sharp.
 """
 
 import math
@@ -19,9 +19,10 @@ from equistein.molecules._rdkit import has_rdkit, rdkit
 
 _FRAMES = 1_000  # that are looked at, evenly spaced
 _MOST_ERRORS = 4.0  # standard errors, beyond which a number is off
-_RIGID = 0.2  # of the distance to the nearest atom, that atoms of a rigid molecule move
+_RIGID = 0.05  # of a distance, that its standard deviation may be in a rigid part
 _UNBALANCED = 0.01  # of the sum of the sizes of forces, or of torques
-_ANHARMONIC = 1.25  # factor by which energies may be wider or narrower than harmonic
+_ANHARMONIC = 1.5  # factor by which energies may be wider or narrower than harmonic
+_WIDEST = 3.0  # the same for molecules that change their shape
 _STEP = 0.1  # of the distance to the nearest atom, that atoms move between close frames
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 
@@ -57,8 +58,8 @@ class Estimate(NamedTuple):
     def is_off(self) -> bool:
         """Whether it is more than four standard errors from 1."""
         gap = abs(self.value - 1)
-        if self.value > 1 and self.error < 0.1 * self.value:
-            gap = self.value * math.log(self.value)  # the error grew with the value
+        if self.error < 0.1 * self.value:  # the error grows with the value
+            gap = self.value * abs(math.log(self.value))
         return gap > _MOST_ERRORS * self.error
 
 
@@ -66,9 +67,9 @@ class ThermalCheck(NamedTuple):
     """What energies and forces of frames are, over what they should be.
 
     Attributes:
-        estimates: The `virial`, and the `displacement virial` from the mean structure
-            (without a temperature both are temperatures in K); the `width of energies`
-            of a molecule that keeps its shape, over `kT sqrt(m / 2)` with m directions;
+        estimates: The `virial`, and the `displacement virial` of parts that keep their
+            shape, as temperatures in K if none is given; the `width of energies` of a
+            molecule that keeps its shape, over `kT sqrt(m / 2)` with m directions; the
             `energy over work` between frames that are close.
         balance: The size of the `net force` and of the `net torque`, over their sums.
         causes: What is wrong, the most likely cause first.
@@ -97,30 +98,32 @@ def check_thermal(
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
-    aligned, rotations = _align(x)
-    moved, num_directions = aligned - aligned.mean(axis=0), _divergence(aligned)
-    unit, balance = BOLTZMANN * (kelvin or 1.0), {}
+    parts, unit = _rigid_parts(x), BOLTZMANN * (kelvin or 1.0)
+    balance: dict[str, float] = {}
     estimates: dict[str, Estimate] = {}
     if forces is not None:
         f = np.asarray(forces[rows], np.float64)
-        steps = moved @ rotations.swapaxes(1, 2)
-        for name, step, divergence in (
-            ("virial", x, 3.0 * x.shape[1] - 3),
-            ("displacement virial", steps, num_directions),
-        ):
-            work = -np.sum(step * f, axis=(1, 2))
-            estimates[name] = _estimate(work / unit, divergence)
+        work, directions = 0.0, 0.0
+        for part in parts:  # of one that keeps its shape there is one
+            moved, each = _displacements(x[:, part])
+            work = work - np.sum(moved * f[:, part], axis=(1, 2))
+            directions = directions + each
+        estimates["virial"] = _estimate(
+            -np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3
+        )
+        estimates["displacement virial"] = _estimate(work / unit, directions)
         sizes, arms = np.linalg.norm(f, axis=-1), np.linalg.norm(x, axis=-1)
         both = {"force": (f, sizes), "torque": (np.cross(x, f), sizes * arms)}
         for name, (vectors, most) in both.items():
             net = np.linalg.norm(vectors.sum(axis=1), axis=-1).sum()
             balance[f"net {name}"] = float(net / max(most.sum(), 1e-300))
-    keeps_shape = moved.std() * 3**0.5 < _RIGID * _nearest(x[:50], 0.5).mean()
-    if energies is not None and kelvin and keeps_shape:
+    if energies is not None and kelvin:
         squares = ((energies - np.mean(energies))[rows] / unit) ** 2
-        value, error = _estimate(squares, num_directions / 2)
-        width = Estimate(value**0.5, error / (2 * max(value, 1e-300) ** 0.5))
-        estimates["width of energies"] = width
+        value, error = _estimate(squares, _displacements(x)[1] / 2)
+        width = Estimate(value**0.5, error / (2 * max(value, 1e-99) ** 0.5))
+        # Of one that does not keep its shape only another unit can be told.
+        if len(parts) == 1 or not 1 / _WIDEST < width.value < _WIDEST:
+            estimates["width of energies"] = width
     if forces is not None and energies is not None:
         estimates |= _energy_over_work(positions, forces, energies)
     found, causes = ThermalCheck(estimates, balance), ()
@@ -129,31 +132,36 @@ def check_thermal(
     return found._replace(causes=causes or _causes_of_energies(found))
 
 
-def _align(centered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return frames that are rotated onto their mean, by Kabsch, and the rotations."""
-    aligned, rotations, mean = centered, np.eye(3), centered[0]
-    for _ in range(20):
-        u, _, vt = np.linalg.svd(centered.swapaxes(1, 2) @ mean)
+def _rigid_parts(x: np.ndarray) -> list[list[int]]:
+    """Return for each atom those at a distance that varies little, each part once."""
+    some = x[:: max(1, len(x) // 100)]
+    lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
+    parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid}
+    return [list(part) for part in parts if len(part) > 1]
+
+
+def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return displacements from the mean, once that is rotated onto each frame.
+
+    By Kabsch's method. The divergence, about 3N - 6, is exact: with S the sum of
+    products of mean and frame, the rotation follows a displacement d by the angle
+    K^-1 sum of m x d, with K = tr(S) - S.
+    """
+    x = x - x.mean(axis=1, keepdims=True)
+    mean, rotations = x[0], np.eye(3)
+    for _ in range(10):
+        u, _, vt = np.linalg.svd(x.swapaxes(1, 2) @ mean)
         u[:, :, -1] *= np.linalg.det(u @ vt)[:, None]
         rotations = u @ vt
-        aligned = centered @ rotations
-        mean = aligned.mean(axis=0)
-    return aligned, rotations
-
-
-def _divergence(aligned: np.ndarray) -> np.ndarray:
-    """Return the divergence of the displacement from the mean, about 3N - 6.
-
-    It is exact: with S the sum of products of mean and frame, the rotation follows a
-    displacement d by the angle K^-1 sum of m x d, with K = tr(S) - S.
-    """
-    mean = aligned.mean(axis=0)
-    products = mean.T @ aligned
+        mean = (x @ rotations).mean(axis=0)
+    products = mean.T @ (x @ rotations)
     products = (products + products.swapaxes(1, 2)) / 2
     inertia = np.eye(3) * np.sum(mean**2) - mean.T @ mean
     trace = np.trace(products, axis1=1, axis2=2)[:, None, None]
     inverse = np.linalg.pinv(np.eye(3) * trace - products, rcond=1e-6, hermitian=True)
-    return 3.0 * len(mean) - 3 - np.sum(inverse * inertia, axis=(1, 2))
+    divergence = 3.0 * len(mean) - 3 - np.sum(inverse * inertia, axis=(1, 2))
+    return x - mean @ rotations.swapaxes(1, 2), divergence
 
 
 def _estimate(values: np.ndarray, scale: Any) -> Estimate:
@@ -168,6 +176,7 @@ def _estimate(values: np.ndarray, scale: Any) -> Estimate:
     correlation = np.fft.irfft(spectrum)[:num]
     times = 2 * np.cumsum(correlation / max(correlation[0], 1e-300)) - 1
     time = max(1.0, times[np.argmax(np.arange(num) >= 5 * times)])
+    time *= 1 + (20 * (time - 1) / num) ** 0.5  # its own standard error
     error = np.sqrt(rest.var() * time / num) / abs(scale.mean())
     # Of few independent frames not even the error is known, of equal ones nothing.
     return Estimate(float(value), float(error if error and num > 20 * time else np.inf))
@@ -199,7 +208,8 @@ def _causes_of_energies(check: ThermalCheck) -> tuple[str, ...]:
     width = check.estimates.get("width of energies", Estimate(1, math.inf))
     slope = check.estimates.get("energy over work", Estimate(1, math.inf))
     if width.is_off and abs(math.log(width.value + 1e-99)) > math.log(_ANHARMONIC):
-        if unit := _unit_of(width, _ENERGY_UNITS):
+        units = {name: unit for name, unit in _ENERGY_UNITS.items() if name != "eV"}
+        if unit := _unit_of(width, units):
             return (f"the energies are in {unit}: give --energy-unit {unit}",)
         return ("the energies are of another temperature or unit",)
     if slope.is_off and abs(slope.value - 1) > _ANHARMONIC - 1:
