@@ -134,11 +134,11 @@ def for_dataset(
     lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
     if train.species:
         lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
-    more = {"about": {**model.about, **lists}, "data_summary": dataset.summary}
+    about = {**model.about, **lists, "data_summary": dataset.summary}
     if isinstance(model, LinearModel):
-        return dataclasses.replace(model, forces=_forces(train), **more)
+        return dataclasses.replace(model, forces=_forces(train), about=about)
     objective = _with_forces(model, train, settings)
-    return dataclasses.replace(model, objective=objective, **more)
+    return dataclasses.replace(model, objective=objective, about=about)
 
 
 def _forces(train: Dataset) -> np.ndarray | None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from equistein._check_arguments import accept_integer_key
 from equistein._types import AnyKey, Key, Particles
-from equistein.data import DataSummary
 from equistein.energies import KnownEnergy, LinearEnergy
 from equistein.features import (
     AbstractFeatures,
@@ -34,7 +33,6 @@ class LinearModel:
         settings: How it is fitted and sampled.
         forces: Of each point, in kT over the unit of length, or None.
         about: What is saved with the learned density, such as the atomic numbers.
-        data_summary: What `es.data.describe` found in the data.
     """
 
     energy: LinearEnergy
@@ -42,7 +40,6 @@ class LinearModel:
     batch_size: int
     forces: Any = None
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    data_summary: DataSummary | None = None
     num_epochs: int = 1
     epoch_batches: int = 1
 
@@ -60,8 +57,7 @@ class LinearModel:
         steps, at_once = self.settings.sample_steps, self.settings.sample_at_once
         made: Any = fitted.generator
         generator = dataclasses.replace(made, num_steps=steps, num_at_once=at_once)
-        more = {"about": dict(self.about), "data_summary": self.data_summary}
-        return dataclasses.replace(fitted, generator=generator, **more)
+        return dataclasses.replace(fitted, generator=generator, about=dict(self.about))
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import AnyKey, Key, Particles, Scalar
-from equistein.data import DataSummary
 from equistein.energies import AbstractEnergy
 from equistein.models._settings import TrainingSettings
 from equistein.runs import RunFolder
@@ -50,7 +49,6 @@ class Model:
         epoch_batches: Batches per epoch.
         batch_size: Data points per batch.
         about: What is saved with the learned density, such as the atomic numbers.
-        data_summary: What `es.data.describe` found in the data.
     """
 
     energy: AbstractEnergy
@@ -61,7 +59,6 @@ class Model:
     epoch_batches: int
     batch_size: int
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    data_summary: DataSummary | None = None
 
     @accept_integer_key
     def fit(self, key: AnyKey, data: Any, labels: Any = None, **options: Any) -> Fitted:
@@ -77,8 +74,7 @@ class Model:
             batch_size=self.batch_size, optimizer=self.optimization,
             generator=self.generator, **options,
         )  # fmt: skip
-        more = {"about": dict(self.about), "data_summary": self.data_summary}
-        return dataclasses.replace(fitted, **more)
+        return dataclasses.replace(fitted, about=dict(self.about))
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:

@@ -21,8 +21,8 @@ _FRAMES = 1_000  # that are looked at, evenly spaced
 _MOST_ERRORS = 4.0  # standard errors, beyond which a number is off
 _RIGID = 0.05  # of a distance, that its standard deviation may be in a rigid part
 _UNBALANCED = 0.01  # of the sum of the sizes of forces, or of torques
-_ANHARMONIC = 1.5  # factor by which energies may be wider or narrower than harmonic
-_WIDEST = 3.0  # the same for molecules that change their shape
+_ANHARMONIC = 2.0  # factor by which energies may be wider or narrower than harmonic
+_WORK = 0.25  # by which the work between close frames may differ from the energy
 _STEP = 0.1  # of the distance to the nearest atom, that atoms move between close frames
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 
@@ -68,8 +68,8 @@ class ThermalCheck(NamedTuple):
 
     Attributes:
         estimates: The `virial`, and the `displacement virial` of parts that keep their
-            shape, as temperatures in K if none is given; the `width of energies` of a
-            molecule that keeps its shape, over `kT sqrt(m / 2)` with m directions; the
+            shape, as temperatures in K if none is given; the `width of energies`
+            over `kT sqrt(m / 2)`, that of a harmonic molecule with m directions; the
             `energy over work` between frames that are close.
         balance: The size of the `net force` and of the `net torque`, over their sums.
         causes: What is wrong, the most likely cause first.
@@ -121,9 +121,7 @@ def check_thermal(
         squares = ((energies - np.mean(energies))[rows] / unit) ** 2
         value, error = _estimate(squares, _displacements(x)[1] / 2)
         width = Estimate(value**0.5, error / (2 * max(value, 1e-99) ** 0.5))
-        # Of one that does not keep its shape only another unit can be told.
-        if len(parts) == 1 or not 1 / _WIDEST < width.value < _WIDEST:
-            estimates["width of energies"] = width
+        estimates["width of energies"] = width
     if forces is not None and energies is not None:
         estimates |= _energy_over_work(positions, forces, energies)
     found, causes = ThermalCheck(estimates, balance), ()
@@ -138,7 +136,7 @@ def _rigid_parts(x: np.ndarray) -> list[list[int]]:
     lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
     rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
     parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid}
-    return [list(part) for part in parts if len(part) > 1]
+    return [list(part) for part in parts if len(part) > 1] or [[*range(x.shape[1])]]
 
 
 def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +210,7 @@ def _causes_of_energies(check: ThermalCheck) -> tuple[str, ...]:
         if unit := _unit_of(width, units):
             return (f"the energies are in {unit}: give --energy-unit {unit}",)
         return ("the energies are of another temperature or unit",)
-    if slope.is_off and abs(slope.value - 1) > _ANHARMONIC - 1:
+    if slope.is_off and abs(slope.value - 1) > _WORK:
         return ("energies and forces differ in unit or sign, or in their frames",)
     return ()
 

@@ -29,16 +29,13 @@ class Fitted(eqx.Module):
         history: For each name a value per epoch: the mean over its batches, or of
             `largest_...` the maximum, of `num_...` the sum; NaN where a `Monitor` did
             not look.
-        events: The roll-backs, each with the factor of the step sizes from then on, and
-            the stop if it gave up: the epoch that failed, and why.
+        events: Roll-backs and a stop, with epoch, cause and the step sizes' factor.
         generator: How samples are drawn, or None.
         reference: Where `log_normalizer` starts: a normal distribution around the
-            center of `Box(data, group)`, with half its reach as standard deviation; of
-            data that are not all in memory, of their preview.
+            center of `Box(data, group)` with half its reach as standard deviation.
         about: What is saved with it, such as the atomic numbers.
         solutions: Of `fit_linear`, for each class: coefficients and their errors.
         noise: Of `fit_linear`, the noise that the data are blurred by.
-        data_summary: What `es.data.describe` found in the data.
     """
 
     energy: AbstractEnergy
@@ -49,7 +46,6 @@ class Fitted(eqx.Module):
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
     solutions: tuple[LinearSolution, ...] = ()
     noise: float | None = None
-    data_summary: Any = None
 
     def __repr__(self) -> str:
         """Return what was learned, for how long, and how it is sampled."""
@@ -69,6 +65,11 @@ class Fitted(eqx.Module):
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$, the log density up to $\log Z$."""
         return self.energy.log_density(point)
+
+    @property
+    def data_summary(self) -> Any:
+        """What `es.data.describe` found in its data, if these were in a file."""
+        return self.about.get("data_summary")
 
     @property
     def group(self) -> AbstractGroup:
@@ -96,7 +97,6 @@ class Fitted(eqx.Module):
         Raises:
             ValueError: If there is no generator, or an argument does not fit it.
         """
-        key = as_keys(key)
         if self.generator is None:
             raise ValueError(
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
@@ -110,13 +110,12 @@ class Fitted(eqx.Module):
                 raise ValueError(
                     f"`label` must be a class from 0 to {most - 1}, but got {label!r}."
                 )
-        condition = label
+        condition: Any = label
         if clamp is not None:
             label = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=label)
-        return self.generator.sample(
-            key, self.energy, num, condition, progress=progress
-        )
+        generator, energy = self.generator, self.energy
+        return generator.sample(as_keys(key), energy, num, condition, progress=progress)
 
     def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
         """Return the standard error of each point's energy less another's, by class."""
