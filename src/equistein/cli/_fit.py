@@ -174,7 +174,7 @@ def _print_summary(dataset: Dataset, strict: bool) -> None:
     say("\n".join(line for line in summary.lines if line not in summary.warnings))
     if strict and summary.warnings:
         raise UserError(
-            f"--strict: {len(summary.warnings)} warnings about the data, above. Mend "
+            f"--strict: {len(summary.warnings)} warning(s) about the data, above. Mend "
             "them, or leave --strict out."
         )
 

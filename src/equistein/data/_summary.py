@@ -95,10 +95,10 @@ def describe(
     """
     most = max(2, int(_NUMBERS / max(1, math.prod(np.shape(data)[1:]))))
     points, found = np.asarray(data[:most]), _Lines(notes)
-    if points.ndim < 2 or len(points) < 2:
+    if points.ndim < 2 or len(points) < 2 or not np.isfinite(points).all():
         raise ValueError(
-            "`data` must be two points or more, stacked on axis 0, but has shape "
-            f"{points.shape}."
+            "`data` must be two points or more of finite numbers, stacked on axis 0, "
+            f"but got shape {points.shape} and minimum {points.min(initial=0)}."
         )
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
@@ -172,16 +172,18 @@ def _add_thermal(
     rows = np.ones(len(points), bool)
     for values in known.values():
         rows &= np.isfinite(values).reshape(len(points), -1).all(axis=1)
-    if not known or rows.sum() < 2:
+    if not known or rows.sum() < 2 or points.shape[1] < 2:
         return
     known = {name: values[rows] for name, values in known.items()}
     check = check_thermal(points[rows], kelvin=kelvin, **known)
     texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]
     texts += [f"{k} {v:.2g}" for k, v in check.balance.items()]
-    right = f"1 at {kelvin:g} K" if kelvin else "virials the temperature in K"
+    right = (
+        f"right: 1 at {kelvin:g} K, net 0" if kelvin else "virials in K; right: net 0"
+    )
     found.add(
-        f"{' and '.join(known).capitalize()} of {rows.sum()} frames (right is {right}, "
-        f"net 0): {', '.join(texts) or 'not compared'}",
+        f"{' and '.join(known).capitalize()} of {rows.sum()} frames ({right}): "
+        f"{', '.join(texts) or 'not compared'}",
         "; ".join(check.causes),
         **{k.replace(" ", "_"): v.value for k, v in check.estimates.items()},
         **{k.replace(" ", "_"): v for k, v in check.balance.items()},

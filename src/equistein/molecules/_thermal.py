@@ -98,25 +98,11 @@ def check_thermal(
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
-    parts, unit = _rigid_parts(x), BOLTZMANN * (kelvin or 1.0)
-    balance: dict[str, float] = {}
-    estimates: dict[str, Estimate] = {}
+    unit, found = BOLTZMANN * (kelvin or 1.0), ThermalCheck({}, {})
+    f = np.zeros(0) if forces is None else np.asarray(forces[rows], np.float64)
     if forces is not None:
-        f = np.asarray(forces[rows], np.float64)
-        work, directions = 0.0, 0.0
-        for part in parts:  # of one that keeps its shape there is one
-            moved, each = _displacements(x[:, part])
-            work = work - np.sum(moved * f[:, part], axis=(1, 2))
-            directions = directions + each
-        estimates["virial"] = _estimate(
-            -np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3
-        )
-        estimates["displacement virial"] = _estimate(work / unit, directions)
-        sizes, arms = np.linalg.norm(f, axis=-1), np.linalg.norm(x, axis=-1)
-        both = {"force": (f, sizes), "torque": (np.cross(x, f), sizes * arms)}
-        for name, (vectors, most) in both.items():
-            net = np.linalg.norm(vectors.sum(axis=1), axis=-1).sum()
-            balance[f"net {name}"] = float(net / max(most.sum(), 1e-300))
+        found = _virials_and_balance(x, f, unit)
+    estimates = {**found.estimates}
     if energies is not None and kelvin:
         squares = ((energies - np.mean(energies))[rows] / unit) ** 2
         value, error = _estimate(squares, _displacements(x)[1] / 2)
@@ -124,10 +110,28 @@ def check_thermal(
         estimates["width of energies"] = width
     if forces is not None and energies is not None:
         estimates |= _energy_over_work(positions, forces, energies)
-    found, causes = ThermalCheck(estimates, balance), ()
-    if forces is not None:
-        causes = _causes_of_forces(found, kelvin, x, f)
+    found = found._replace(estimates=estimates)
+    causes = _causes_of_forces(found, kelvin, x, f) if len(f) else ()
     return found._replace(causes=causes or _causes_of_energies(found))
+
+
+def _virials_and_balance(x: np.ndarray, f: np.ndarray, unit: float) -> ThermalCheck:
+    work, directions = np.zeros(len(x)), np.zeros(len(x))
+    for part in _rigid_parts(x):  # of a molecule that keeps its shape there is one
+        moved, divergence = _displacements(x[:, part])
+        work -= np.sum(moved * f[:, part], axis=(1, 2)) / unit
+        directions += divergence
+    virial = _estimate(-np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3)
+    virials = {"virial": virial, "displacement virial": _estimate(work, directions)}
+    sizes, arms = np.linalg.norm(f, axis=-1), np.linalg.norm(x, axis=-1)
+    balance = {}
+    for name, v, most in (
+        ("force", f, sizes),
+        ("torque", np.cross(x, f), sizes * arms),
+    ):
+        net = np.linalg.norm(v.sum(axis=1), axis=-1).sum()
+        balance[f"net {name}"] = float(net / max(most.sum(), 1e-99))
+    return ThermalCheck(virials, balance)
 
 
 def _rigid_parts(x: np.ndarray) -> list[list[int]]:
