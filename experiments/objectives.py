@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from equistein.diffusion import DenoisingScoreMatching, ScoreMatching
 from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
@@ -21,10 +22,8 @@ from equistein.training import (
     adam,
     Batch,
     ContrastiveDivergence,
-    DenoisingScoreMatching,
     Fitted,
     FromData,
-    ScoreMatching,
     Trainer,
 )
 from experiments._engine import AbstractConfig, Entry, Experiment, Key, Particles, Trial

@@ -35,7 +35,7 @@ NAMED = {  # what the change is about: package, file, before, after
         "known = jnp.isfinite(batch.labels)", "known = batch.labels == batch.labels[0]",
     ),
     "temperature of an energy": (
-        "energies", "energies/_tempered.py", "/ self.temperature",
+        "energies", "energies/_composed.py", "/ self.temperature",
         "* self.temperature",
     ),
     "degrees of freedom": (

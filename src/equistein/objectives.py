@@ -1,16 +1,16 @@
 """What `es.fit` minimizes: losses that add and scale."""
 
 from equistein.diffusion import (
+    DenoisingScoreMatching as DenoisingScoreMatching,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
+    ScoreMatching as ScoreMatching,
 )
 from equistein.training import (
     AbstractObjective as AbstractObjective,
     Blurred as Blurred,
     ContrastiveDivergence as ContrastiveDivergence,
     CrossEntropy as CrossEntropy,
-    DenoisingScoreMatching as DenoisingScoreMatching,
     ForceMatching as ForceMatching,
-    ScoreMatching as ScoreMatching,
     SquaredError as SquaredError,
     Sum as Sum,
 )

@@ -19,6 +19,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractKernel.prepare",
     "AbstractScalarKernel.force", "AbstractScalarKernel.matrix",
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
+    "AbstractGroup.without_reflections",
     "AbstractRadialKernel.pull_back",
     "AbstractRadialKernel._force_about",
     "AbstractEnergy.evaluate",

@@ -107,9 +107,10 @@ CALLS = {
         SortedRowSums=dict(species=SPECIES),
         PairHistogram=dict(species=SPECIES, reach=4.0, num_centers=3),
         Periodic=dict(periods=(1.0, 2.0)),
-        SumsOverLabels=dict(
-            group=es.groups.Permutations(3), num_features=2, scale=1.0, key=jr.key(0)
-        ),
+        RandomFeatures=dict(symmetry=es.groups.Permutations(3), num=2),
+        Polynomials=dict(symmetry=C4, degree=2),
+        Quadratic=dict(symmetry=C4),
+        Bonded=dict(bonds=((0, 1),), atomic_numbers=(8, 1)),
     ),
     **calls(
         es.kernels,

@@ -12,8 +12,8 @@ from equistein.features import (
     PairHistogram,
     Periodic,
     Radius,
+    RandomFeatures,
     SortedDistances,
-    SumsOverLabels,
 )
 from equistein.groups import (
     Cyclic,
@@ -63,7 +63,7 @@ _CLOUDS = {
 }
 _HISTOGRAM = PairHistogram((0, 0, 1), reach=4.0, num_centers=5)
 _PARTS = (((2,), (0,)), ((1,), ()), ((2, 2), (1,)))
-_SUMS = SumsOverLabels(Permutations(3), 8, 1.0, jr.key(3), width=2)
+_SUMS = RandomFeatures(Permutations(3), 12, lengths=(1.0, 1.0))
 _PERIODS = Periodic([3.0, 3.0, np.inf])
 
 

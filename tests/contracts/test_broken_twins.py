@@ -21,13 +21,13 @@ import test_targets as target_contracts
 from broken_parts import FEATURES, GROUPS, KERNELS
 from training_registry import plain
 
+from equistein.diffusion import ScoreMatching
 from equistein.energies import KnownEnergy
 from equistein.groups import AbstractGroup, Cyclic, Dihedral, InvarianceError
 from equistein.kernels import RBF
 from equistein.networks import MLP
 from equistein.samplers import Langevin, SVGD
 from equistein.targets import RotatedGaussians
-from equistein.training import ScoreMatching
 
 # ----------------------------------------------------------------------- samplers
 

@@ -8,30 +8,44 @@ from registries import classes_of
 
 from equistein.features import (
     AbstractFeatures,
+    Bonded,
     Concatenated,
     Coordinates,
     PairBasis,
     PairHistogram,
     Periodic,
+    Polynomials,
+    Quadratic,
     Radius,
+    RandomFeatures,
     SortedDistances,
     SortedRowSums,
-    SumsOverLabels,
     TripletBasis,
 )
-from equistein.groups import Orthogonal, Permutations, PointCloud, Trivial
+from equistein.groups import Cyclic, Orthogonal, Permutations, PointCloud, Trivial
 
 SPECIES = (0, 1, 1, 0)
 _LABELS = Permutations(3, (((3,), (0,)), ((1,), ()), ((1, 3), (1,))))
+_MANY = Permutations(6)
 _CLOUDS = np.random.default_rng(0).normal(size=(20, 4, 3))
 FEATURES = {  # adding a feature map to the library means adding a line here
     "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
     "circles": (Periodic([2.0, np.inf, 3.0]), (3,), 5, Trivial()),
-    "sums over labels": (
-        SumsOverLabels(_LABELS, 9, 0.8, jr.key(0), width=2),
-        (7,),
-        10,
-        _LABELS,
+    "waves of labels": (RandomFeatures(_LABELS, 9), (7,), 9, _LABELS),
+    "sums of waves over labels": (RandomFeatures(_MANY, 9), (12,), 9, _MANY),
+    "polynomials": (Polynomials(Cyclic(4), 4), (2,), 4, Cyclic(4)),
+    "polynomials of distances": (
+        Polynomials(PointCloud((0, 0, 0), 2), 2),
+        (3, 2),
+        1,
+        PointCloud((0, 0, 0), 2),
+    ),
+    "quadratic": (Quadratic(_LABELS), (7,), 12, _LABELS),
+    "bonds, angles and torsions": (
+        Bonded([(0, 1), (1, 2), (2, 3)], [1, 8, 8, 1]),
+        (4, 3),
+        16,
+        PointCloud(range(4), 3, reflections=False),
     ),
     "radius in the plane": (Radius(), (2,), 1, Orthogonal(2)),
     "radius in space": (Radius(epsilon=0.1), (3,), 1, Orthogonal(3)),

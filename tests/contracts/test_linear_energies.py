@@ -194,7 +194,7 @@ def test_what_cannot_be_fitted_is_refused_or_warned_of(wells):
         "`held_out`": (energy, wells, {"held_out": 0.7}),
         "`noise` > 0": (energy, wells, {"noise": 0.0}),
         "of shape .n": (energy, [], {}),
-        "whole numbers": (energy, wells[:50], {"labels": np.ones(50, int)}),
+        "must be whole": (energy, wells[:50], {"labels": np.ones(50, int)}),
         "several times": (energy, iter([wells]), {}),
         "`ridge` > 0": (energy, wells, {"ridge": -1.0}),
     }
@@ -232,6 +232,61 @@ def test_a_single_strange_frame_does_not_break_a_fit(wells):
         es.fit_linear(0, energy_of(basis), wells[:900], progress=False).update(
             data, forces=forces
         )
+
+
+def test_quadratics_are_a_normal_density_and_what_falls_is_left_out():
+    rng, group = np.random.default_rng(0), es.groups.Permutations(3)
+    data = rng.normal(size=(20_000, 3)) + rng.normal(size=(20_000, 1)) + 1.0
+    quadratic = es.features.Quadratic(group)
+    fitted = es.fit_linear(0, energy_of(quadratic), data, progress=False)
+    hessian = jax.hessian(fitted.energy)(jnp.zeros(3))
+    precision = np.linalg.inv(np.eye(3) + 1.0)
+    assert np.allclose(hessian, precision, atol=0.03)
+    assert np.allclose(jax.grad(fitted.energy)(jnp.ones(3)), 0, atol=0.03)
+    unbounded = es.features.Polynomials(group, 4).unbounded
+    size = es.features.Polynomials(group, 4).size((3,))
+    assert unbounded(-np.ones(size), (3,)).sum() == 4  # the partitions of 4 in 3
+    assert not quadratic.unbounded(np.array(fitted.energy.coefficients), (3,)).any()
+
+
+def test_terms_of_bonds_by_hand():
+    atoms = jnp.array([[1.0, 0, 0], [0, 0, 0], [0, 2.0, 0], [0, 2.0, 3.0]])
+    terms = es.features.Bonded([(1, 0), (1, 2), (3, 2)], [1, 8, 8, 1])
+    right = np.pi / 2 - 1.9
+    bonds, angles, torsion = [1, 1, 2, 4, 3, 9], [right, right**2] * 2, [0, -1]
+    waves = [[*torsion], [-1, 0], [0, 1]]  # cosine and sine of 1, 2 and 3 times -90
+    expected = [*bonds, *angles, *np.ravel(waves)]
+    assert np.allclose(terms(atoms), expected, atol=1e-5)
+    assert terms.angles().tolist() == [[0, 1, 2], [1, 2, 3]]
+    mirrored = terms(atoms * jnp.array([[1.0, 1.0, -1.0]]))
+    assert np.allclose(np.abs(mirrored), np.abs(expected), atol=1e-5)
+    assert not np.allclose(mirrored, expected, atol=1e-2)
+    for bonds in ([(0, 4)], [(1, 1)], [(0, 1), (1, 0)]):
+        with pytest.raises(ValueError, match="each once"):
+            es.features.Bonded(bonds, [1, 8, 8, 1])
+
+
+@pytest.mark.slow
+def test_four_modes_are_learned_by_waves():
+    target = es.targets.RotatedGaussians(es.groups.Cyclic(4))
+    axis = np.linspace(-9, 9, 121)
+    plane = jnp.asarray(np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2), float)
+    test = target.sample(jr.key(9), 10_000)
+    gaps = []
+    for seed in range(3):
+        data = target.sample(jr.key(seed), 2_000)
+        model = es.models.for_data(
+            0, target.group, data, settings=es.models.LinearSettings()
+        )
+        energy = model.fit(seed, data).energy
+        each = lambda log_density, points: jax.lax.map(
+            log_density, points, batch_size=1024
+        )
+        log_z = jax.nn.logsumexp(each(energy.log_density, plane))
+        true_z = jax.nn.logsumexp(each(target.log_density, plane))
+        gap = each(energy.log_density, test) - each(target.log_density, test)
+        gaps.append(float(jnp.mean(gap) - log_z + true_z))
+    assert np.mean(gaps) > -0.03
 
 
 @pytest.mark.slow

@@ -7,10 +7,12 @@ import jax.random as jr
 import optax
 
 from equistein.diffusion import (
+    DenoisingScoreMatching,
     DiffusionSteps,
     NoiseConditionalScoreMatching,
     NoiseEnergy,
     ReverseDiffusion,
+    ScoreMatching,
     StepSizes,
 )
 from equistein.energies import JointEnergy, PlainEnergy
@@ -24,14 +26,12 @@ from equistein.training import (
     Box,
     ContrastiveDivergence,
     CrossEntropy,
-    DenoisingScoreMatching,
     ForceMatching,
     FromData,
     Normals,
     Persistent,
     Reweighted,
     SamplingGenerator,
-    ScoreMatching,
     SquaredError,
 )
 

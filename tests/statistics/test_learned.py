@@ -6,12 +6,13 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from equistein.diffusion import DenoisingScoreMatching
 from equistein.energies import JointEnergy
 from equistein.groups import Orthogonal
 from equistein.models import ContrastiveSettings, energy_for, for_data
 from equistein.runs import FLOOR
 from equistein.targets import Shells
-from equistein.training import DenoisingScoreMatching, fit
+from equistein.training import fit
 from experiments import experiment
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]

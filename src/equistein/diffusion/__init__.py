@@ -1,4 +1,4 @@
-"""Energies of data at all noise levels: learned by denoising, sampled backwards."""
+"""Score matching, and energies at all noise levels, sampled backwards."""
 
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
 from equistein.diffusion._image_bits import image_bits as image_bits
@@ -12,8 +12,10 @@ from equistein.diffusion._noise_energy import (
 from equistein.diffusion._reverse_diffusion import ReverseDiffusion as ReverseDiffusion
 from equistein.diffusion._score_matching import (
     denoising_loss as denoising_loss,
+    DenoisingScoreMatching as DenoisingScoreMatching,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
     repeated_denoising_loss as repeated_denoising_loss,
+    ScoreMatching as ScoreMatching,
 )
 from equistein.diffusion._steps import (
     AbstractDiffusionSteps as AbstractDiffusionSteps,

@@ -1,4 +1,4 @@
-"""Networks made energies."""
+"""Networks and features made energies, and the solve of linear ones."""
 
 from equistein.energies._base import (
     AbstractEnergy as AbstractEnergy,
@@ -6,17 +6,19 @@ from equistein.energies._base import (
     Evaluation as Evaluation,
     freeze as freeze,
 )
+from equistein.energies._composed import (
+    KnownEnergy as KnownEnergy,
+    PlainEnergy as PlainEnergy,
+    SummedEnergy as SummedEnergy,
+    TemperedEnergy as TemperedEnergy,
+)
+from equistein.energies._jacobian_sums import Rows as Rows
 from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,
 )
-from equistein.energies._known import KnownEnergy as KnownEnergy
 from equistein.energies._linear import LinearEnergy as LinearEnergy
-from equistein.energies._linear_data import LinearData as LinearData
 from equistein.energies._normal_equations import (
     LinearSolution as LinearSolution,
     solve_linear as solve_linear,
 )
-from equistein.energies._plain import PlainEnergy as PlainEnergy
-from equistein.energies._summed import SummedEnergy as SummedEnergy
-from equistein.energies._tempered import TemperedEnergy as TemperedEnergy

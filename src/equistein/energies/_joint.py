@@ -33,7 +33,7 @@ class JointEnergy(AbstractEnergy):
         temperature: The temperature $T$ of the points; that of the classes is 1.
 
     Raises:
-        ValueError: If the network is none, or the temperature is not positive.
+        ValueError: If the temperature is not positive.
 
     References:
         Grathwohl et al. (2020), Your classifier is secretly an energy based model;
@@ -44,11 +44,6 @@ class JointEnergy(AbstractEnergy):
     temperature: float = eqx.field(default=1.0, converter=float)
 
     def __check_init__(self):
-        if not isinstance(self.network, AbstractNetwork):
-            raise ValueError(
-                "JointEnergy needs `network`, an es.networks.AbstractNetwork with "
-                f"`__call__` and `group`, but got {type(self.network).__name__}."
-            )
         check_positive("JointEnergy", temperature=self.temperature)
 
     def __call__(self, point: Point) -> Scalar:
@@ -78,11 +73,7 @@ class JointEnergy(AbstractEnergy):
         return total - jnp.where(known, jax.nn.log_softmax(logits)[label], jnp.nan)
 
     def condition(self, label: int | np.integer) -> "ConditionalEnergy":
-        """Return the energy of the points of one class, $E(x, y)$ as one of x.
-
-        Raises:
-            ValueError: If the label is no class.
-        """
+        """Return the energy of the points of one class, $E(x, y)$ as one of x."""
         return ConditionalEnergy(self, label)
 
     def num_classes(self, shape: tuple[int, ...]) -> int:
@@ -118,8 +109,7 @@ class ConditionalEnergy(AbstractEnergy):
         label: The class $y$, from 0 on.
 
     Raises:
-        ValueError: If the label is no class of the network, which some know before they
-            are given a point.
+        ValueError: If the label is no class of the network.
     """
 
     energy: JointEnergy

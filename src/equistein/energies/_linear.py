@@ -47,11 +47,6 @@ class LinearEnergy(AbstractEnergy):
         coefficients: Float[Array, "*class feature"] | None = None,
         biases: Float[Array, " class"] | None = None,
     ):
-        if not isinstance(features, AbstractFeatures):
-            raise ValueError(
-                "LinearEnergy needs `features`, such as es.features.PairBasis, but "
-                f"got a {type(features).__name__}."
-            )
         rows = () if biases is None else biases.shape
         if coefficients is not None and coefficients.shape[:-1] != rows:
             raise ValueError(

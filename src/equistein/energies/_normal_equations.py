@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from equistein.features import Blocks, Equations, score_scatter
+from equistein.energies._jacobian_sums import (
+    Blocks,
+    Equations,
+    score_scatter,
+    sum_folds,
+)
 
 _RIDGES = 10.0 ** np.arange(-12.0, 1.0, 0.5)
 _RIDGE = 1e-8  # of a single fold
@@ -23,16 +27,17 @@ _FEW = 500  # features
 _SEEN = 1e-8  # of the diagonal, below which the other folds do not know a feature
 _CONSTANT = 1e-12  # of the largest diagonal, below which a feature is constant
 _RATIO = 1.4  # of forces to those that the points imply, beyond which it warns
+_STRANGE = 10  # median deviations of the best loss of a fold, beyond which it is
 _UNSURE = 0.2  # of the square of the latter, by their errors
 
 
 class LinearSolution(eqx.Module):
-    r"""The coefficients of one class, and what further points are added to.
+    r"""The coefficients of one class.
 
     $(H + \lambda P\, \mathrm{diag}\, H)\, c = b$, with the penalties P of the features.
 
     Attributes:
-        coefficients: $c$; 0 for features that are constant on the data or left out.
+        coefficients: $c$; 0 where a feature is constant or left out.
         inverse: The inverse of the matrix.
         ridge: $\lambda$.
         num_effective: The effective number of parameters, the trace of inverse times H.
@@ -40,8 +45,7 @@ class LinearSolution(eqx.Module):
         covariance: Of $c$: inverse times squares times inverse.
         shares: The weights of score matching and of force matching.
         force_error: The root mean square error of a coordinate of the given forces.
-        folds, squares: Sums over the points so far, to which further ones are added: of
-            both sides, and of $g g^\top$, g the gradient's part of one point.
+        folds, squares: Sums over the points so far, to which `update` adds.
     """
 
     coefficients: np.ndarray
@@ -72,9 +76,8 @@ def solve_linear(
 ) -> LinearSolution:
     """Return the coefficients of a `LinearEnergy` that fit some points best.
 
-    The ridge is by default the one by which folds predict each other best; `shares`,
-    the weights of score matching and of force matching, those that the scatter of both
-    gives. `before` is the solution for earlier points, which these are added to.
+    By default the ridge is the one by which folds predict each other best, and `shares`
+    are from the scatter of both objectives. `before` is of earlier points.
     """
     features, base = energy.features, energy.base
     known = np.zeros_like if base is None else functools.partial(_gradients, base)
@@ -82,11 +85,11 @@ def solve_linear(
     folds, squares = [sums[fold] for fold in sorted(sums)], 0.0
     if before is not None:
         pairs = itertools.zip_longest(before.folds, folds)
-        folds = [_sum([p for p in pair if p is not None]) for pair in pairs]
+        folds = [sum_folds([p for p in pair if p is not None]) for pair in pairs]
         shares, squares = before.shares, before.squares
     shape = next(iter(blocks()))[1].points.shape[1:]
     size = math.prod(shape)
-    total = _sum(folds)
+    total = sum_folds(folds)
     scatter = lambda c, w: score_scatter(features, known, blocks, mesh, c, w)
     if shares is None:
         shares = 1.0, 0.0
@@ -108,10 +111,6 @@ def solve_linear(
     )  # fmt: skip
 
 
-def _sum(folds: Sequence[Equations]) -> Equations:
-    return functools.reduce(operator.add, folds)
-
-
 def _gradients(base: Any, points: np.ndarray) -> np.ndarray:
     return np.asarray(_all_gradients(base, jnp.asarray(points, float)), np.float64)
 
@@ -125,7 +124,7 @@ def _shares(
     folds: Sequence[Equations], features: Any, shape: tuple[int, ...], scatter: Any
 ) -> tuple[float, float]:
     """Return the weights of both objectives: the inverse of what each scatters by."""
-    total, size = _sum(folds), math.prod(shape)
+    total, size = sum_folds(folds), math.prod(shape)
     by_forces = solve(folds, (0.0, 1.0), None, features, shape)
     by_points = solve(folds, (1.0, 0.0), None, features, shape)
     # Few forces are fitted too well: then what the points say is their error.
@@ -147,9 +146,8 @@ def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
     ratio = float(c @ total.force_vector) / float(implied - by_error)
     if not 1 / _RATIO < ratio < _RATIO:
         warnings.warn(
-            f"`forces` are {ratio:.3g} times those that the points imply: they must be "
-            "-grad U / kT, in kT over the unit of length of the points. Another unit, "
-            "sign or temperature?",
+            f"`forces` are {ratio:.3g} times those that the points imply, -grad U / kT "
+            "in kT over the unit of length. Another unit, sign or temperature?",
             stacklevel=5,
         )
 
@@ -162,7 +160,7 @@ def solve(
     shape: tuple[int, ...],
 ) -> LinearSolution:
     """Solve the equations, leaving out features that are unbounded as they come out."""
-    matrix, vector = _sum(folds).combined(shares)
+    matrix, vector = sum_folds(folds).combined(shares)
     diagonal, penalties = np.diag(matrix), features.penalties(shape)
     used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)
     if ridge is None and len(folds) > 1:
@@ -199,9 +197,8 @@ def _best_ridge(
 ) -> float:
     """Return the largest ridge by which folds predict each other about best.
 
-    It is worse than the best by less than half a standard error over the folds: what
-    the data never saw is smoother than they are. Of many features one fold is enough,
-    as each takes a decomposition.
+    It is worse than the best by less than half a standard error over the folds: the
+    data's gaps are smooth. With many features one fold is enough, as that is slow.
     """
     losses = []
     for i, (part, slope) in enumerate(folds if used.sum() <= _FEW else folds[:1]):
@@ -220,8 +217,10 @@ def _best_ridge(
     if not losses:
         return _RIDGE
     worse = np.array(losses)
-    if len(worse) > 4:  # without the fold of strange points, should there be some
-        worse = np.delete(worse, np.argmax(np.ptp(worse, axis=1)), axis=0)
+    # A fold of strange points is one that no ridge predicts.
+    best = worse.min(axis=1) - np.median(worse.min(axis=1))
+    if len(best) > 4 and best.max() > _STRANGE * np.median(np.abs(best)):
+        worse = np.delete(worse, np.argmax(best), axis=0)
     worse = worse - worse[:, [np.argmin(worse.sum(axis=0))]]
     error = np.std(worse, axis=0) * len(losses) ** 0.5 / 2
     return float(_RIDGES[np.flatnonzero(worse.sum(axis=0) <= error)[-1]])

@@ -6,16 +6,13 @@ from equistein.features._base import (
     pair_sum as pair_sum,
     smooth_norm as smooth_norm,
 )
-from equistein.features._jacobian_sums import (
-    Blocks as Blocks,
-    Equations as Equations,
-    Rows as Rows,
-    score_scatter as score_scatter,
+from equistein.features._bonded import Bonded as Bonded
+from equistein.features._invariants import (
+    Polynomials as Polynomials,
+    Quadratic as Quadratic,
+    RandomFeatures as RandomFeatures,
 )
-from equistein.features._pair_basis import (
-    PairBasis as PairBasis,
-    PairWall as PairWall,
-)
+from equistein.features._pair_basis import PairBasis as PairBasis
 from equistein.features._pair_features import (
     SortedDistances as SortedDistances,
     SortedRowSums as SortedRowSums,
@@ -27,5 +24,4 @@ from equistein.features._radius import (
     Coordinates as Coordinates,
     Radius as Radius,
 )
-from equistein.features._sums_over_labels import SumsOverLabels as SumsOverLabels
 from equistein.features._triplet_basis import TripletBasis as TripletBasis

@@ -71,14 +71,8 @@ class AbstractFeatures(eqx.Module):
         By default both come from the first and second derivatives along each axis, in
         forward mode.
         """
-        axes = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *point.shape)
-
-        def along(axis):
-            slope = lambda x: jax.jvp(self.__call__, (x,), (axis,))[1]
-            return jax.jvp(slope, (point,), (axis,))
-
-        slopes, bends = jax.vmap(along)(axes)
-        return slopes.T, jnp.sum(bends, axis=0)
+        slopes, laplacian = derivatives_of(self.__call__, point)
+        return slopes.reshape(len(slopes), -1), laplacian
 
     @abc.abstractmethod
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
@@ -87,6 +81,20 @@ class AbstractFeatures(eqx.Module):
         Raises:
             ValueError: If F is not defined on points of this shape.
         """
+
+
+def derivatives_of(
+    function: Callable[[Point], Features], point: Point
+) -> tuple[Float[Array, "feature *shape"], Features]:
+    """Return the Jacobian and the Laplacian of a function, in forward mode."""
+    axes = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *point.shape)
+
+    def along(axis):
+        slope = lambda x: jax.jvp(function, (x,), (axis,))[1]
+        return jax.jvp(slope, (point,), (axis,))
+
+    slopes, bends = jax.vmap(along)(axes)
+    return slopes.T.reshape(-1, *point.shape), jnp.sum(bends, axis=0)
 
 
 @eqx.filter_jit

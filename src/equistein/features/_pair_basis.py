@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable, Hashable, Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,15 +19,13 @@ from equistein.features._base import (
     smooth_norm,
     smooth_norm_laplacian,
 )
-from equistein.features._pair_features import AbstractPairFeatures
+from equistein.features._pair_features import AbstractPairFeatures, distance_ranges
 from equistein.groups import encode_species
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
 _POWER_PENALTY = 1e-2
-_WALL = 500.0  # kT, where a distance is outside by as much as its range
 _SMOOTHED = 1e-4  # of the least distance
 _MARGIN, _KNOTS = 6, 32  # of the table: spacings beyond the ends, knots a spacing
-_CHUNK = 2**22  # distances that are looked at together
 
 
 @check_arguments
@@ -87,7 +84,8 @@ class PairBasis(AbstractPairFeatures):
                 "PairBasis needs `num_gaussians` or `powers`, exponents but 0, but got "
                 f"{num_gaussians} and {self.powers}."
             )
-        self.least, self.most = self._ranges(np.asarray(data, np.float64))
+        ranges = distance_ranges(self, data, self._pairs(), self.kind_of_pairs())
+        self.least, self.most = zip(*ranges, strict=True)
         self.epsilon = _SMOOTHED * min(self.least)
 
     def __call__(self, point: Point) -> Features:
@@ -242,47 +240,6 @@ class PairBasis(AbstractPairFeatures):
         if self.cutoff is None:
             return jnp.ones_like(distances)
         return jnp.maximum(1 - (distances / self.cutoff) ** 2, 0) ** 3
-
-    def _ranges(self, data: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the least and the largest distance of each pair of species."""
-        self.group(data.shape[1:])
-        if not len(data) or not np.isfinite(data).all():
-            raise ValueError("PairBasis needs `data`, points that are all finite.")
-        first, second = self._pairs()
-        least = np.full(len(first), np.inf)
-        most = np.zeros(len(first))
-        for rows in np.array_split(data, max(1, len(data) * len(first) // _CHUNK)):
-            lengths = np.linalg.norm(rows[:, first] - rows[:, second], axis=-1)
-            least = np.minimum(least, lengths.min(axis=0))
-            most = np.maximum(most, lengths.max(axis=0))
-        kinds = self.blocks()
-        floor = float(1e-3 * max(most.max(), 1e-30))  # where particles coincide
-        return (
-            tuple(max(floor, float(least[kind].min())) for kind in kinds),
-            tuple(max(floor, float(most[kind].max())) for kind in kinds),
-        )
-
-
-class PairWall(eqx.Module):
-    r"""A log density that keeps each distance in the range of a `PairBasis`.
-
-    $$\log p(x) = -500 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
-
-    with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
-    have: what they never saw is unlikely, whatever functions that end there add up to.
-    """
-
-    basis: PairBasis
-
-    def __call__(self, point: Point) -> Scalar:
-        basis = self.basis
-        distances, kinds = basis.distances(point), basis.kind_of_pairs()
-        least, most = (
-            jnp.asarray(np.array(ends)[kinds], point.dtype)
-            for ends in (basis.least, basis.most)
-        )
-        outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
-        return -_WALL * jnp.sum((outside / (most - least + basis.epsilon)) ** 2)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
-from equistein._types import Features, Point
+from equistein._types import Features, Particles, Point
 from equistein.features._base import (
     AbstractFeatures,
     pair_differences,
@@ -16,6 +16,8 @@ from equistein.features._base import (
     SMOOTHED,
 )
 from equistein.groups import encode_species, PointCloud
+
+_CHUNK = 2**22  # distances that are looked at together
 
 
 class AbstractPairFeatures(AbstractFeatures):
@@ -65,6 +67,30 @@ class AbstractPairFeatures(AbstractFeatures):
         labels = np.array(self.species)
         ends = [labels[i] for i in np.triu_indices(len(labels), k=1)]
         return np.sort(np.stack(ends), axis=0).T
+
+
+def distance_ranges(
+    features: AbstractPairFeatures,
+    data: Particles | np.ndarray,
+    pairs: tuple[np.ndarray, np.ndarray],
+    kinds: np.ndarray,
+    cutoff: float | None = None,
+) -> tuple[tuple[float, float], ...]:
+    """Return the least and the largest distance of the pairs of each kind."""
+    clouds = np.asarray(data, np.float64)
+    features.group(clouds.shape[1:])
+    if not len(clouds) or not np.isfinite(clouds).all():
+        name = type(features).__name__
+        raise ValueError(f"{name} needs `data`, points that are all finite.")
+    least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
+    for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
+        lengths = np.linalg.norm(rows[:, pairs[0]] - rows[:, pairs[1]], axis=-1)
+        lengths = np.minimum(lengths, cutoff or np.inf)
+        np.minimum.at(least, kinds, lengths.min(axis=0))
+        np.maximum.at(most, kinds, lengths.max(axis=0))
+    floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
+    ends = np.maximum(least, floor), np.maximum(most, floor)
+    return tuple(zip(*(end.tolist() for end in ends), strict=True))
 
 
 @check_arguments

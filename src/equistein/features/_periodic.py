@@ -44,10 +44,11 @@ class Periodic(AbstractFeatures):
         return jnp.where(wraps, point % periods, point)
 
     def __call__(self, point: Point) -> Features:
-        charts = self.embed(point)
-        wraps = self._constants(point)[0].ravel()
-        cos, sin = charts.reshape(2, -1)
-        return jnp.concatenate([cos[wraps], sin[wraps], cos[~wraps]])
+        wraps, periods = (constant.ravel() for constant in self._constants(point))
+        radii, x = periods[wraps] / (2 * jnp.pi), point.ravel()
+        angles = x[wraps] / radii
+        circles = radii * jnp.cos(angles), radii * jnp.sin(angles)
+        return jnp.concatenate([*circles, x[~wraps]])
 
     def laplacian(self, point: Point) -> Features:
         wraps, periods = (constant.ravel() for constant in self._constants(point))
@@ -63,29 +64,6 @@ class Periodic(AbstractFeatures):
                 "one period for each entry of the last axis, or inf."
             )
         return Trivial()
-
-    def embed(self, points: Float[Array, "*batch dim"]) -> Float[Array, "2 *batch dim"]:
-        """Return each coordinate as two: on its circle, or itself and zero."""
-        wraps, periods = self._constants(points)
-        radii = periods / (2 * jnp.pi)
-        angles = jnp.where(wraps, points / radii, 0)
-        return jnp.stack(
-            [
-                jnp.where(wraps, radii * jnp.cos(angles), points),
-                jnp.where(wraps, radii * jnp.sin(angles), 0),
-            ]
-        )
-
-    def pull_back(
-        self,
-        points: Float[Array, "*batch dim"],
-        vectors: Float[Array, "2 *batch dim"],
-    ) -> Float[Array, "*batch dim"]:
-        r"""Return $J^\top v$ for vectors where `embed` puts the points."""
-        wraps, periods = self._constants(points)
-        angles = jnp.where(wraps, points / periods * (2 * jnp.pi), 0)
-        along = jnp.cos(angles) * vectors[1] - jnp.sin(angles) * vectors[0]
-        return jnp.where(wraps, along, vectors[0])
 
     def _constants(self, like: Array) -> tuple[np.ndarray, Float[Array, "*batch dim"]]:
         """Return which coordinates wrap, and the periods, 1 for those that do not."""

@@ -64,7 +64,10 @@ class Coordinates(AbstractFeatures):
 
 @check_arguments
 class Concatenated(AbstractFeatures):
-    """The features of several maps that are constant on the same orbits."""
+    """The features of several maps that are constant on the same orbits.
+
+    Of clouds some parts may be constant under reflections too: then not all are.
+    """
 
     parts: tuple[AbstractFeatures, ...]
 
@@ -106,6 +109,8 @@ class Concatenated(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         groups = [part.group(shape) for part in self.parts]
+        if any(group != groups[0] for group in groups):
+            groups = [group.without_reflections() for group in groups]
         if any(group != groups[0] for group in groups):
             raise ValueError(
                 f"The parts of Concatenated must share their group, but have {groups}."

@@ -12,11 +12,10 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._products import einsum
 from equistein._types import Features, Particles, Point
-from equistein.features._base import smooth_norm
-from equistein.features._pair_features import AbstractPairFeatures
+from equistein.features._base import derivatives_of, smooth_norm
+from equistein.features._pair_features import AbstractPairFeatures, distance_ranges
 from equistein.groups import encode_species
 
-_CHUNK = 2**20  # triplets that are looked at together
 _SMOOTHED = 1e-4  # of the least distance
 
 
@@ -71,20 +70,9 @@ class TripletBasis(AbstractPairFeatures):
             )
         self.num_radial, self.num_angular = num_radial, num_angular
         triplets, kinds = self._triplets()
-        least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
-        clouds = np.asarray(data, np.float64)
-        for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
-            for end in (1, 2):
-                gaps = rows[:, triplets[:, 0]] - rows[:, triplets[:, end]]
-                lengths = np.linalg.norm(gaps, axis=-1)
-                lengths = np.minimum(lengths, cutoff or np.inf)
-                np.minimum.at(least, kinds, lengths.min(axis=0))
-                np.maximum.at(most, kinds, lengths.max(axis=0))
-        floor = 1e-3 * max(most.max(), 1e-30)
-        self.ranges = tuple(
-            zip(np.maximum(least, floor).tolist(), most.tolist(), strict=True)
-        )
-        self.epsilon = _SMOOTHED * float(np.maximum(least, floor).min())
+        ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
+        self.ranges = distance_ranges(self, data, ends, np.tile(kinds, 2), cutoff)
+        self.epsilon = _SMOOTHED * min(least for least, _ in self.ranges)
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
@@ -96,21 +84,11 @@ class TripletBasis(AbstractPairFeatures):
         """Return the Jacobian and the Laplacian, by those of each triplet."""
         self.group(point.shape)
         triplets, kinds = self._triplets()
-        ends, dim = point[triplets], point.shape[1]
-        axes = jnp.eye(3 * dim, dtype=point.dtype).reshape(-1, 3, dim)
-
-        def of_triplet(triplet, limits):
-            function = lambda x: self._functions(x, limits)
-
-            def along(axis):
-                slope = lambda x: jax.jvp(function, (x,), (axis,))[1]
-                return jax.jvp(slope, (triplet,), (axis,))
-
-            slopes, bends = jax.vmap(along)(axes)
-            return slopes.T, jnp.sum(bends, axis=0)
-
-        slopes, bends = jax.vmap(of_triplet)(ends, self._limits(kinds, point))
-        slopes = slopes.reshape(len(kinds), -1, 3, dim)
+        of_triplet = lambda x, limits: derivatives_of(
+            lambda x: self._functions(x, limits), x
+        )
+        limits = self._limits(kinds, point)
+        slopes, bends = jax.vmap(of_triplet)(point[triplets], limits)
         corners = jnp.asarray(np.eye(len(self.species))[triplets], point.dtype)
         jac = [
             einsum("tksd,tsn->knd", slopes[kinds == kind], corners[kinds == kind])

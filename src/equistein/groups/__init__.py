@@ -10,6 +10,10 @@ from equistein.groups._check import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
+from equistein.groups._invariant_polynomials import (
+    invariant_polynomials as invariant_polynomials,
+    monomials as monomials,
+)
 from equistein.groups._parse import parse_group as parse_group
 from equistein.groups._permutations import (
     Permutations as Permutations,

@@ -74,6 +74,10 @@ class AbstractGroup(eqx.Module):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the group acts on points of this shape."""
 
+    def without_reflections(self) -> "AbstractGroup":
+        """Return the subgroup of a `PointCloud` that keeps mirror images apart."""
+        return self
+
     @property
     def order(self) -> int | None:
         """The number of elements, None if infinite."""

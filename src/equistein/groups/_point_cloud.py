@@ -137,6 +137,9 @@ class PointCloud(AbstractGroup):
                 "one species label for each particle, and the dimension of space."
             )
 
+    def without_reflections(self) -> "PointCloud":
+        return PointCloud(self.species, self.dim, reflections=False)
+
     @property
     def num_permutations(self) -> int:
         """The number of permutations within the species."""

@@ -79,7 +79,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
 
     Other compact groups need a Haar sample: then the kernel is positive definite and
     its equivariance approximate, with an error of order 1/m for `num_samples` m at
-    $m^2$ times the cost. For more labels `Pullback` with `SumsOverLabels` is exact. The
+    $m^2$ times the cost. For more labels `Pullback` with `RandomFeatures` is exact. The
     target must be invariant under the group. The `Median` rule measures distances
     between orbits.
 

@@ -1,6 +1,7 @@
 """The Gaussian kernel on circles and in periodic boxes."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
@@ -70,10 +71,24 @@ class PeriodicRBF(AbstractRadialKernel):
         return (total / len(sources)).reshape(targets.shape)
 
     def embed(self, points: Array) -> Array:
-        return self.periodic.embed(points)
+        """Return each coordinate as two: on its circle, or itself and zero."""
+        wraps, radii = self._circle_sizes(points)
+        angles = jnp.where(wraps, points / radii, 0)
+        x = jnp.where(wraps, radii * jnp.cos(angles), points)
+        return jnp.stack([x, jnp.where(wraps, radii * jnp.sin(angles), 0)])
 
     def pull_back(self, points: Array, vectors: Array) -> Array:
-        return self.periodic.pull_back(points, vectors)
+        wraps, radii = self._circle_sizes(points)
+        angles = jnp.where(wraps, points / radii, 0)
+        along = jnp.cos(angles) * vectors[1] - jnp.sin(angles) * vectors[0]
+        return jnp.where(wraps, along, vectors[0])
+
+    def _circle_sizes(self, like: Array) -> tuple[np.ndarray, Array]:
+        """Return which coordinates wrap, and the radii, 1 for those that do not."""
+        self.periodic.group(like.shape)
+        wraps = np.isfinite(self.periodic.periods)
+        radii = np.where(wraps, self.periodic.periods, 1) / (2 * np.pi)
+        return np.broadcast_to(wraps, like.shape), jnp.asarray(radii, like.dtype)
 
     def project(self, point: Point) -> Point:
         self.periodic.group(point.shape)

@@ -58,7 +58,8 @@ def for_data(
     clouds, a graph network with an energy for each noise level, trained by denoising
     and sampled by reverse diffusion. With `ImageSettings` the same on a U-shaped
     network that corrects normal distributions of each class, with classes as well. With
-    `LinearSettings`, for point clouds, an energy of distances and angles by one solve.
+    `LinearSettings` an energy by one solve, of distances and angles for point clouds,
+    and of waves averaged over the group for others, with classes as well.
 
     Args:
         key: The source of the weights.
@@ -76,10 +77,13 @@ def for_data(
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
-    unlabeled = isinstance(settings, DenoisingSettings | LinearSettings)
+    is_linear = isinstance(settings, LinearSettings)
+    unlabeled = isinstance(settings, DenoisingSettings) or (
+        is_linear and (num_classes is None or isinstance(group, PointCloud))
+    )
     if unlabeled and labels is not None:
-        raise ValueError("This network learns no classes: leave out `labels`.")
-    if isinstance(settings, LinearSettings):
+        raise ValueError("This network learns no such `labels`: leave them out.")
+    if is_linear:
         return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, DenoisingSettings):
         return graph_model(key, group, data, settings, atomic_numbers)

@@ -1,27 +1,60 @@
-"""Energies of clouds that are linear in features, fitted by one solve."""
+"""Energies that are linear in features, fitted by one solve."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import accept_integer_key
-from equistein._types import AnyKey, Key, Particles
-from equistein.energies import KnownEnergy, LinearEnergy
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
+from equistein.energies import KnownEnergy, LinearEnergy, TemperedEnergy
 from equistein.features import (
     AbstractFeatures,
     Concatenated,
     PairBasis,
-    PairWall,
+    Quadratic,
+    Radius,
+    RandomFeatures,
     TripletBasis,
 )
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import (
+    AbstractGroup,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+)
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted
 
+_HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
+_WALL = 500.0  # kT, where a distance is outside by as much as its range
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
+
+
+class PairWall(eqx.Module):
+    r"""A log density that keeps each distance in the range of a `PairBasis`.
+
+    $$\log p(x) = -500 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
+
+    with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
+    have: what they never saw is unlikely, whatever functions that end there add up to.
+    """
+
+    basis: PairBasis
+
+    def __call__(self, point: Point) -> Scalar:
+        basis = self.basis
+        distances, kinds = basis.distances(point), basis.kind_of_pairs()
+        least, most = (
+            jnp.asarray(np.array(ends)[kinds], point.dtype)
+            for ends in (basis.least, basis.most)
+        )
+        outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
+        return -_WALL * jnp.sum((outside / (most - least + basis.epsilon)) ** 2)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,13 +103,21 @@ class LinearModel:
 def linear_model(
     group: AbstractGroup, data: Particles, settings: LinearSettings, has_atoms: bool
 ) -> LinearModel:
-    """Return an energy of pairs and, of small molecules, angles."""
-    if not isinstance(group, PointCloud) or not group.reflections:
-        raise ValueError(
-            f"`network` linear needs a PointCloud with reflections, but got {group}: "
-            "give es.fit_linear other features."
-        )
+    """Return an energy of pairs and, of small molecules, angles; or of waves.
+
+    Waves are for other groups: what they add to a normal distribution with twice the
+    spread of the data, fitted here.
+    """
     group.check_shape(data.shape[1:])
+    if not isinstance(group, PointCloud):
+        on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
+        symmetry = Radius() if on_sphere and data.ndim == 2 else group
+        waves = RandomFeatures(symmetry, settings.num_waves, data)
+        normal = fit_linear(0, LinearEnergy(Quadratic(group)), data, progress=False)
+        energy = LinearEnergy(waves, TemperedEnergy(normal.energy, _HEAT))
+        return LinearModel(energy=energy, settings=settings, batch_size=len(data))
+    if not group.reflections:
+        raise ValueError("`network` linear needs a `group` with reflections.")
     few = 3 <= len(group.species) <= _MOST_TRIPLETS
     points = np.asarray(data)
     if settings.noise is not None:  # the ranges are those of blurred points

@@ -52,9 +52,9 @@ class Problem(_Checked):
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
             perceptron of invariant features; or `linear`, an energy of distances and
-            angles that one solve fits, for point clouds. By default `graph` for clouds
-            without classes (`linear` for the purpose `density`), `unet` for images,
-            else `features`.
+            angles, or of waves, that one solve fits, with groups of at most 120
+            elements. By default `graph` for clouds without classes (`linear` for the
+            purpose `density`), `unet` for images, else `features`.
         purpose: `density`, samples with the energies of the data; or `generation`, new
             molecules that are valid. By default `density` with `kelvin`.
         labels: Whether classes in the file, or its energies at a temperature, are
@@ -114,6 +114,7 @@ class LinearSettings(AbstractSettings):
 
     Attributes:
         num_gaussians: Functions of the distance of each pair of species.
+        num_waves: For points that are no clouds, random waves averaged over the group.
         angles: Whether angles between two neighbors are features; None is for molecules
             of at most 20 atoms.
         noise: Noise that the data are blurred by, if they are rounded or lie on a
@@ -125,6 +126,7 @@ class LinearSettings(AbstractSettings):
     """
 
     num_gaussians: int = 12
+    num_waves: int = 200
     angles: bool | None = None
     noise: float | None = None
     ridge: float | None = None

@@ -32,14 +32,14 @@ _ENERGY_UNITS = {  # what one eV is in them
 }  # fmt: skip
 _LENGTH_UNITS = {"Bohr": 1.889726, "nm": 0.1, "pm": 100.0, "Angstrom": 1.0}
 _FORCE_UNITS = {
-    f"{energy}/{length}": _ENERGY_UNITS[energy] / _LENGTH_UNITS[length]
-    for energy, lengths in {
-        "kcal/mol": ("Angstrom", "Bohr", "nm"), "kJ/mol": ("Angstrom", "Bohr", "nm"),
-        "Hartree": ("Bohr", "Angstrom"), "Ry": ("Bohr", "Angstrom"),
-        "meV": ("Angstrom",), "eV": ("Bohr", "nm"),
-    }.items()
-    for length in lengths
-}  # fmt: skip
+    name: _ENERGY_UNITS[name.rpartition("/")[0]]
+    / _LENGTH_UNITS[name.rpartition("/")[2]]
+    for name in (
+        "kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr "
+        "kJ/mol/nm Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom "
+        "eV/Bohr eV/nm"
+    ).split()
+}
 _OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
 _OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
 _UNEQUAL = (

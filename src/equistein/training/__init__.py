@@ -43,11 +43,8 @@ from equistein.training._loop import Monitor as Monitor
 from equistein.training._objectives import (
     AbstractObjective as AbstractObjective,
     Blurred as Blurred,
+    Loss as Loss,
     Sum as Sum,
-)
-from equistein.training._score_matching import (
-    DenoisingScoreMatching as DenoisingScoreMatching,
-    ScoreMatching as ScoreMatching,
 )
 from equistein.training._supervised import (
     CrossEntropy as CrossEntropy,

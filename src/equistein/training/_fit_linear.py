@@ -15,11 +15,12 @@ from equistein._numbers import check_positive
 from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
-from equistein.energies import LinearData, LinearEnergy, solve_linear
+from equistein.energies import LinearEnergy, solve_linear
 from equistein.samplers import AnnealedSMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
 from equistein.training._initial import Box
+from equistein.training._linear_data import LinearData
 
 _LARGE = 0.5  # kT, of the standard error of an energy
 
@@ -53,9 +54,9 @@ def fit_linear(
         key: The source of randomness: of the folds, and of the noise.
         energy: The features, and the known part.
         data: The points, stacked on axis 0, also on disk; or a list of such arrays, or
-            another iterable of them that can be iterated several times.
-        forces: Of each point, in kT over the unit of length, NaN where unknown; of a
-            list of arrays a list, and so for labels and weights.
+            another iterable of them that can be iterated several times. Then forces,
+            labels and weights are lists too.
+        forces: Of each point, in kT over the unit of length, NaN where unknown.
         labels: The class of each point, from 0 on; each has its own coefficients.
         weights: The weight of each point; by default 1.
         noise: Blur the data by noise of this standard deviation, and fit by denoising:

@@ -27,12 +27,11 @@ class Fitted(eqx.Module):
     Attributes:
         energy: The energy with the running mean of its weights.
         history: For each name a value per epoch: the mean over its batches, or of
-            `largest_...` the maximum, of `num_...` the sum; NaN where a `Monitor` did
-            not look.
-        events: Roll-backs and a stop, with epoch, cause and the step sizes' factor.
+            `largest_...` the maximum, of `num_...` the sum; NaN where none was computed.
+        events: Roll-backs, with the factor of the step sizes from then on, and a stop.
         generator: How samples are drawn, or None.
         reference: Where `log_normalizer` starts: a normal distribution around the
-            center of `Box(data, group)` with half its reach as standard deviation.
+            center of `Box(data, group)`, with half its reach as standard deviation.
         about: What is saved with it, such as the atomic numbers.
         solutions: Of `fit_linear`, for each class: coefficients and their errors.
         noise: Of `fit_linear`, the noise that the data are blurred by.

@@ -11,6 +11,7 @@ import optax
 import pytest
 
 import equistein as es
+from equistein.diffusion import DenoisingScoreMatching
 from equistein.energies import PlainEnergy
 from equistein.groups import Cyclic, ImageRotations, Orthogonal, PointCloud, Trivial
 from equistein.kernels import RBF
@@ -24,7 +25,6 @@ from equistein.networks import AbstractNetwork, MLP
 from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     Box,
-    DenoisingScoreMatching,
     FileFormatError,
     SamplingGenerator,
 )

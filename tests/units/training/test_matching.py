@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from by_hand import batch_of, bowl, STILL
 
+from equistein.diffusion import DenoisingScoreMatching, ScoreMatching
 from equistein.energies import KnownEnergy
 from equistein.groups import PointCloud
 from equistein.training import (
-    DenoisingScoreMatching,
     FromData,
-    ScoreMatching,
 )
 
 

@@ -1,7 +1,7 @@
 """Sums over points of the Jacobians of features: both sides of normal equations."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 
 from equistein._products import einsum
 from equistein._sharding import shard_rows
-from equistein.features._base import AbstractFeatures
+from equistein.features import AbstractFeatures
 
 _NUMBERS = 2**23  # of the Jacobians of a block
 _MOST_ROWS = 1_024  # of a block
@@ -72,18 +72,8 @@ class Equations(eqx.Module):
     def of(
         features: AbstractFeatures, gradients: Gradients, blocks: Blocks, mesh: Any
     ) -> dict[int, "Equations"]:
-        """Return the sums over each fold.
-
-        Args:
-            features: The features F.
-            gradients: Those of the known energy $E_0$, of some points.
-            blocks: The points.
-            mesh: The devices that share the rows of a block, or None.
-        """
+        """Return the sums over each fold; `gradients` are of the known energy."""
         return _accumulate(_sum_equations, features, gradients, blocks(), mesh)
-
-    def __add__(self, other: "Equations") -> "Equations":
-        return jax.tree.map(np.add, self, other)
 
     def combined(self, shares: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix and the vector of a weighted sum of both."""
@@ -97,6 +87,10 @@ class Equations(eqx.Module):
         return max(float(left) / num, 1e-30) if num else float("nan")
 
 
+def sum_folds(folds: Sequence[Equations]) -> Equations:
+    return jax.tree.map(lambda *parts: np.sum(parts, axis=0), *folds)
+
+
 def score_scatter(
     features: AbstractFeatures,
     gradients: Gradients,
@@ -105,11 +99,7 @@ def score_scatter(
     coefficients: np.ndarray,
     shares: tuple[float, float],
 ) -> np.ndarray:
-    """Return the sum of $g g^T$ over points, g each one's part of the gradient at c.
-
-    `shares` are the weights of score matching and of force matching; the others as for
-    `Equations.of`.
-    """
+    """Return the sum of $g g^T$ over points, g each one's part of the gradient at c."""
     more = coefficients, shares
     parts = _accumulate(_sum_scatter, features, gradients, blocks(), mesh, *more)
     return np.sum([*parts.values()], axis=0)
@@ -125,8 +115,7 @@ def _accumulate(
 ) -> dict[int, Any]:
     """Return a compiled function of some rows, summed over those of each fold.
 
-    In double precision; `gradients` are those of the known part of the energy. The
-    copies of a point stay together.
+    In double precision; the copies of a point stay together.
     """
     total: dict[int, Any] = {}
     for fold, rows in blocks:

@@ -8,7 +8,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._arrays import as_keys
-from equistein.features import Rows
+from equistein.energies import Rows
 
 _BLOCK = 8_192  # points that are read together
 _COPIES = 8  # of each point, with other noise
@@ -42,8 +42,7 @@ class LinearData:
         if parts.get("labels") is not None:
             known = np.unique(np.concatenate([*map(np.asarray, self._parts["labels"])]))
             if known.dtype.kind not in "iu" or list(known) != [*range(len(known))]:
-                text = f"classes, all whole numbers from 0 on, but got {known[:10]}"
-                raise ValueError(f"`labels` must be {text}.")
+                raise ValueError(f"`labels` must be whole, from 0 on, not {known[:9]}.")
             self.num_classes = len(known)
 
     def _checked(self, points: Any) -> np.ndarray:

@@ -1,0 +1,149 @@
+"""Bond lengths, angles and torsions of a molecule."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._check_arguments import check_arguments
+from equistein._products import einsum
+from equistein._types import Features, Point
+from equistein.features._base import AbstractFeatures, derivatives_of, smooth_norm
+from equistein.groups import PointCloud
+
+_SMOOTHED = 1e-4  # in the units of the points
+_ANGLE = 1.9  # radians, that of most angles
+_PERIODICITIES = 3
+
+
+@check_arguments
+class Bonded(AbstractFeatures):
+    r"""What force fields have of bonds: lengths, angles and torsions.
+
+    $r$ and $r^2$ of each bond, $\theta - 1.9$ and its square of each angle between two
+    bonds, and $\cos n \phi$, $\sin n \phi$ of each torsion about a bond, n from 1 to 3.
+    All atoms are distinct. Add `PairBasis` of as many species by `Concatenated` for
+    atoms that are not bonded. Constant on the orbits of `PointCloud(range(n), 3)`
+    without reflections, which the sines tell apart.
+
+    Args:
+        bonds: The two atoms of each bond, from 0 on.
+        atomic_numbers: Of each atom.
+
+    Raises:
+        ValueError: If a bond is not of two of the atoms, or given twice.
+    """
+
+    bonds: tuple[tuple[int, int], ...]
+    num_atoms: int
+
+    def __init__(
+        self,
+        bonds: Sequence[tuple[int, int]] | np.ndarray,
+        atomic_numbers: Sequence[int] | np.ndarray,
+    ):
+        self.num_atoms = len(atomic_numbers)
+        self.bonds = tuple(sorted((int(min(b)), int(max(b))) for b in bonds))
+        for bond in self.bonds:
+            inside = 0 <= bond[0] < bond[1] < self.num_atoms
+            if not inside or self.bonds.count(bond) > 1:
+                raise ValueError(
+                    f"Bonded needs `bonds`, each once and of two of the "
+                    f"{self.num_atoms} atoms from 0 on, but got {bond}."
+                )
+
+    def __call__(self, point: Point) -> Features:
+        self.group(point.shape)
+        parts = [jax.vmap(each)(point[atoms]).ravel() for each, atoms in self._terms()]
+        return jnp.concatenate(parts)
+
+    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
+        """Return the Jacobian and the Laplacian, by those of the atoms of each term."""
+        self.group(point.shape)
+        jacobians, laplacians = [], []
+        for function, members in self._terms():
+            each = lambda x, function=function: derivatives_of(function, x)
+            slopes, bends = jax.vmap(each)(point[members])
+            atoms = jnp.asarray(np.eye(self.num_atoms)[members], point.dtype)
+            jac = einsum("tksd,tsn->tknd", slopes, atoms)
+            jacobians.append(jac.reshape(-1, point.size))
+            laplacians.append(bends.ravel())
+        return jnp.concatenate(jacobians), jnp.concatenate(laplacians)
+
+    def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the squares of bonds that have a negative sign."""
+        found, num = np.zeros(len(coefficients), bool), 2 * len(self.bonds)
+        found[1:num:2] = coefficients[1:num:2] < 0
+        return found
+
+    def group(self, shape: tuple[int, ...]) -> PointCloud:
+        group = PointCloud(range(self.num_atoms), 3, reflections=False)
+        group.check_shape(shape)
+        return group
+
+    def angles(self) -> np.ndarray:
+        """Return the atoms of each angle, the middle one second."""
+        near = self._neighbors()
+        pairs = [
+            (i, j, k)
+            for j in range(self.num_atoms)
+            for i, k in itertools.combinations(near[j], 2)
+        ]
+        return np.array(pairs, int).reshape(-1, 3)
+
+    def torsions(self) -> np.ndarray:
+        """Return the atoms of each torsion, in order along its three bonds."""
+        near = self._neighbors()
+        found = [
+            (i, j, k, m)
+            for j, k in self.bonds
+            for i, m in itertools.product(near[j], near[k])
+            if i != k and m != j and i != m
+        ]
+        return np.array(found, int).reshape(-1, 4)
+
+    def _neighbors(self) -> list[list[int]]:
+        near: list[list[int]] = [[] for _ in range(self.num_atoms)]
+        for i, j in self.bonds:
+            near[i].append(j)
+            near[j].append(i)
+        return near
+
+    def _terms(self) -> list[tuple[Callable[..., Array], np.ndarray]]:
+        """Return the functions of a few atoms, and whose they are."""
+        terms = [
+            (_length, np.array(self.bonds)),
+            (_angle, self.angles()),
+            (_waves, self.torsions()),
+        ]
+        return [term for term in terms if len(term[1])]
+
+
+def _length(ends: Float[Array, "2 3"]) -> Float[Array, " function"]:
+    length = smooth_norm(ends[0] - ends[1], _SMOOTHED)
+    return jnp.stack([length, length**2])
+
+
+def _angle(atoms: Float[Array, "3 3"]) -> Float[Array, " function"]:
+    first, second = atoms[0] - atoms[1], atoms[2] - atoms[1]
+    # Not an arc cosine, whose slope at 180 degrees is infinite.
+    across = smooth_norm(jnp.cross(first, second), _SMOOTHED)
+    angle = jnp.arctan2(across, jnp.sum(first * second)) - _ANGLE
+    return jnp.stack([angle, angle**2])
+
+
+def _waves(atoms: Float[Array, "4 3"]) -> Float[Array, " function"]:
+    before, axis, after = jnp.diff(atoms, axis=0)
+    left, right = jnp.cross(before, axis), jnp.cross(axis, after)
+    size = smooth_norm(left, _SMOOTHED) * smooth_norm(right, _SMOOTHED)
+    cos = jnp.sum(left * right) / size
+    along = jnp.sum(jnp.cross(left, right) * axis) / smooth_norm(axis, _SMOOTHED)
+    sin = along / size
+    waves, x, y = [], cos, sin
+    for _ in range(_PERIODICITIES):
+        waves += [x, y]
+        x, y = x * cos - y * sin, x * sin + y * cos
+    return jnp.stack(waves)
