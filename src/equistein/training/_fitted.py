@@ -27,7 +27,7 @@ class Fitted(eqx.Module):
     Attributes:
         energy: The energy with the running mean of its weights.
         history: For each name a value per epoch: the mean over its batches, or of
-            `largest_...` the maximum, of `num_...` the sum; NaN where none was computed.
+            `largest_...` the maximum, of `num_...` the sum; NaN where unknown.
         events: Roll-backs, with the factor of the step sizes from then on, and a stop.
         generator: How samples are drawn, or None.
         reference: Where `log_normalizer` starts: a normal distribution around the
@@ -120,9 +120,8 @@ class Fitted(eqx.Module):
         """Return the standard error of each point's energy less another's, by class."""
         if not self.solutions:
             raise ValueError("Only a fit by `fit_linear` knows errors of energies.")
-        features = self.energy.features  # type: ignore[attr-defined]
-        gaps = features.in_double(points) - features.in_double(others)
-        return self.solutions[label].errors(gaps)
+        in_double = self.energy.features.in_double  # type: ignore[attr-defined]
+        return self.solutions[label].errors(in_double(points) - in_double(others))
 
     def update(
         self, more: Any, *, forces: Any = None, weights: Any = None, ridge: Any = None
