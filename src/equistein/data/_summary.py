@@ -166,15 +166,17 @@ def _add_molecules(
 def _add_thermal(
     found: _Lines, points: np.ndarray, energies: Any, forces: Any, kelvin: float | None
 ) -> None:
-    """Add what energies and forces say, in frames where both are known."""
+    """Add what forces say, and energies if known with them, or by themselves."""
     known = {"energies": energies, "forces": forces}
     known = {k: np.asarray(v)[: len(points)] for k, v in known.items() if v is not None}
-    rows = np.ones(len(points), bool)
-    for values in known.values():
-        rows &= np.isfinite(values).reshape(len(points), -1).all(axis=1)
-    if not known or rows.sum() < 2 or points.shape[1] < 2:
+    is_known = {
+        name: np.isfinite(values).reshape(len(points), -1).all(axis=1)
+        for name, values in known.items()
+    }
+    rows = is_known.get("forces", is_known.get("energies", np.zeros(0, bool)))
+    if rows.sum() < 2 or points.shape[1] < 2:
         return
-    known = {name: values[rows] for name, values in known.items()}
+    known = {k: v[rows] for k, v in known.items() if is_known[k][rows].all()}
     check = check_thermal(points[rows], kelvin=kelvin, **known)
     texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]
     texts += [f"{k} {v:.2g}" for k, v in check.balance.items()]
