@@ -170,7 +170,7 @@ def _add_thermal(
     known = {"energies": energies, "forces": forces}
     known = {k: np.asarray(v)[: len(points)] for k, v in known.items() if v is not None}
     is_known = {
-        name: np.isfinite(values).reshape(len(points), -1).all(axis=1)
+        name: np.isfinite(values).reshape(len(points), -1).min(axis=1)
         for name, values in known.items()
     }
     rows = is_known.get("forces", is_known.get("energies", np.zeros(0, bool)))
