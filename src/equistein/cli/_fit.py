@@ -119,6 +119,7 @@ class Fit:
         problem: Data, symmetry and network; the seed, the split, the report's size.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
+        strict: End if something is off in the data.
         processes: Which other processes share the work.
         options: Settings of training and sampling; by default those of the network.
     """
@@ -127,6 +128,7 @@ class Fit:
     problem: Annotated[Problem, tyro.conf.arg(name="")]
     out: pathlib.Path | None = None
     dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    strict: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     processes: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
     options: Annotated[FitOptions, tyro.conf.arg(name="")] = FitOptions()  # type: ignore
 
@@ -136,6 +138,7 @@ class Fit:
             raise UserError("--distributed needs --out, the same for all processes.")
         self.processes.join()
         task = _prepare(self.data, self.problem, self.options)
+        _print_summary(task.dataset, self.strict)
         if self.dry_run:
             say(task.description)
             num = task.model.num_epochs * task.model.epoch_batches
@@ -162,6 +165,18 @@ class Fit:
         }
         folder.write_json("config.json", described)
         return task.run(folder)
+
+
+def _print_summary(dataset: Dataset, strict: bool) -> None:
+    """Print what is in the data; the warnings were printed when they were read."""
+    summary = dataset.summary
+    assert summary is not None
+    say("\n".join(line for line in summary.lines if line not in summary.warnings))
+    if strict and summary.warnings:
+        raise UserError(
+            f"--strict: {len(summary.warnings)} warning(s) about the data, above. Mend "
+            "them, or leave --strict out."
+        )
 
 
 def default_folder(name: str) -> pathlib.Path:
@@ -301,8 +316,6 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem)
-    for note in dataset.notes:
-        say(note)
     network = problem.network or models.default_network(
         dataset.group, dataset.labels, problem.wants_density
     )

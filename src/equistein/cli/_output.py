@@ -59,15 +59,17 @@ def finite(value: Any) -> Any:
 
 @contextlib.contextmanager
 def print_sampling_warnings() -> Iterator[None]:
-    """Print the warnings of samplers, each once, on the standard error."""
+    """Print the warnings of samplers and of data, each once, on the standard error."""
+    from equistein.data import DataWarning
     from equistein.samplers import SamplingWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", SamplingWarning)
+        warnings.simplefilter("always", DataWarning)
         show_others = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *place: Any) -> None:
-            if not issubclass(category, SamplingWarning):
+            if not issubclass(category, SamplingWarning | DataWarning):
                 show_others(message, category, *place)
             elif str(message) not in (old := _Output.values.setdefault("warnings", [])):
                 old.append(str(message))

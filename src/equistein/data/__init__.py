@@ -29,6 +29,11 @@ from equistein.data._labeled_images import (
     LabeledImages as LabeledImages,
 )
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
+from equistein.data._summary import (
+    DataSummary as DataSummary,
+    DataWarning as DataWarning,
+    describe as describe,
+)
 from equistein.data._tables import (
     is_table as is_table,
     read_table as read_table,

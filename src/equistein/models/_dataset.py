@@ -14,6 +14,8 @@ from equistein._limits import max_bytes
 from equistein.data import (
     as_particles,
     DataError,
+    DataSummary,
+    describe,
     image_classes,
     is_table,
     map_points,
@@ -36,6 +38,9 @@ from equistein.training import check_on_disk, PREVIEW_SIZE, spread_rows
 
 _MAX_ATOMS = 200
 _NAMED = 5  # formulas, in an error
+_DESCRIBED = (
+    "group", "species", "energies", "forces", "kelvin", "charge", "columns", "notes"
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Dataset:
         kelvin: The temperature at which they are learned and judged.
         charge: The charge of each molecule, in units of e.
         notes: What was found in the file and what is left out.
+        summary: What is in the file, and off in it.
     """
 
     points: Any
@@ -74,6 +80,7 @@ class Dataset:
     kelvin: float | None = None
     charge: int = 0
     notes: tuple[str, ...] = ()
+    summary: DataSummary | None = None
 
     @property
     def num_train(self) -> int:
@@ -144,6 +151,8 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path} leaves {dataset.num_train} of {num} points for training: at least two "
         "are needed.",
     )
+    known = {n: getattr(dataset, n) for n in _DESCRIBED}
+    dataset = dataclasses.replace(dataset, summary=describe(dataset.points, **known))
     if not isinstance(dataset.points, np.memmap):
         order = np.asarray(jr.permutation(jr.key(problem.seed), num))
         dataset = dataset.select(order, dataset.num_held_out)

@@ -146,7 +146,7 @@ def for_dataset(
             lists["stereo_smiles"] = [*found[0]]
     if train.kelvin is not None:
         lists["kelvin"] = float(train.kelvin)
-    about = {**model.about, **lists}
+    about = {**model.about, **lists, "data_summary": dataset.summary}
     if isinstance(model, LinearModel):
         return dataclasses.replace(model, forces=_forces(train), about=about)
     objective = _with_forces(model, train, settings)

@@ -27,7 +27,13 @@ from equistein.metrics import (
 )
 from equistein.models._contrastive import features_of, values_at
 from equistein.models._dataset import Dataset
-from equistein.molecules import BOLTZMANN, compare_molecules, hands, main_hand
+from equistein.molecules import (
+    BOLTZMANN,
+    check_thermal,
+    compare_molecules,
+    hands,
+    main_hand,
+)
 from equistein.runs import (
     FLOOR,
     Metric,
@@ -45,12 +51,15 @@ from equistein.samplers import collect_warnings, warn_of_samples
 from equistein.training import Fitted
 
 FIT_METRICS: Mapping[str, Metric] = {
+    "validity": Metric("valid molecules", "higher"),
+    "num_novel": Metric("new isomers", ""),
+    "mean_energy": Metric("mean learned energy", "", "kT"),
+    "learned_temperature": Metric("temperature by learned forces", "", "K"),
     "held_out_force_error": Metric("error of held-out forces", "lower", "eV/Å"),
     "held_out_energy_error": Metric("error of held-out energies", "lower", "meV/atom"),
     "held_out_log_likelihood": Metric("held-out log-likelihood", "higher", "nats"),
     "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
     "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
-    "validity": Metric("valid molecules", "higher"),
     "same_hand": Metric("chiral molecules with the hand of most data", "higher"),
     "other_stereo_centers": Metric("molecules with other stereo centers", "lower"),
     "molecule_stability": Metric("molecules whose atoms are all stable", "higher"),
@@ -76,7 +85,7 @@ _DENOISING = (
 _MOLECULES = (
     " An atom is stable if its bonds, by a table of lengths, sum to its valence. A "
     "molecule is valid if RDKit accepts it, and novel if its graph is not among the "
-    "first 5 000 of the data. Bonds and angles are means."
+    "first 5 000 of the data. Bonds and angles are means, with their widths."
 )
 _IMAGES = (
     "Samples by reverse diffusion are compared with one half of the data by their "
@@ -93,7 +102,8 @@ _CAPTIONS = {
     "configurations": "Some points of the data, and some samples.",
     "molecules": "New molecules, with bonds inferred from distances.",
     "viewer": "New molecules, which can be rotated with the mouse.",
-    "shapes": "Bonds and angles of valid molecules in the data and among the samples.",
+    "shapes": "Energies at a temperature, and bonds and angles of valid molecules, in "
+    "the data and among the samples.",
     "energy_gap": "The gap that contrastive divergence closes.",
     "columns": "Each column of the table. Where a symmetry mixes columns, samples "
     "follow it and data need not.",
@@ -142,6 +152,8 @@ def judge(
     for found, points in ((numbers, samples[:num]), (floor, first[:num])):
         distance = energy_distance(feature_map(points), other_features)
         found["energy_distance_of_features"] = distance
+        if dataset.kelvin is not None:
+            found |= _thermal_numbers(energy, points, dataset.kelvin)
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
@@ -158,6 +170,7 @@ def judge(
             numbers["same_hand"] = np.sum(signs == 1) / max(1, np.sum(signs != 0))
             numbers["other_stereo_centers"] = np.mean(signs == 0)
             floor["same_hand"] = found[1]
+        panels = _energy_panel(energy, dataset, samples) | panels
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}
     few = min(num_samples, _SAMPLES_OF_CLASS)
@@ -188,6 +201,34 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
         return feature_map(jax.vmap(group.act)(elements, points))
 
     return of_moved
+
+
+def _thermal_numbers(
+    energy: AbstractEnergy, points: Particles, kelvin: float
+) -> dict[str, float]:
+    """Return the mean learned energy, and the temperature that learned forces suit."""
+    forces = np.asarray(values_at(jax.grad(energy.log_density), points))
+    check = check_thermal(np.asarray(points), BOLTZMANN * kelvin * forces)
+    return {
+        "mean_energy": float(jnp.mean(values_at(energy, points))),
+        "learned_temperature": check.estimates["displacement virial"].value,
+    }
+
+
+def _energy_panel(
+    energy: AbstractEnergy, dataset: Dataset, samples: Particles
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return learned energies of data and samples, and the given ones of the data."""
+    if dataset.kelvin is None:
+        return {}
+    rows = slice(0, _MAX_FRAMES)
+    learned = np.asarray(values_at(energy, dataset.points[rows]))
+    of_samples = np.asarray(values_at(energy, samples))
+    shown = {"data": learned - learned.mean(), "samples": of_samples - learned.mean()}
+    if dataset.energies is not None:
+        given = dataset.energies[rows] / (BOLTZMANN * dataset.kelvin)
+        shown["data, as given"] = (given - np.nanmean(given))[np.isfinite(given)]
+    return {"energy / kT": shown}
 
 
 def _held_out_metrics(
@@ -313,5 +354,6 @@ def write_fit_report(
         floor_note="The floor is what real data score: points of one half, at most as "
         "many as samples, against the other half.",
         headlines=[name for name in FIT_METRICS if name in metrics][:5],
+        data=str(dataset.summary or "").splitlines(),
     )  # fmt: skip
     return write_report(folder, text)

@@ -50,4 +50,10 @@ from equistein.molecules._scores import (
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,
 )
+from equistein.molecules._thermal import (
+    check_thermal as check_thermal,
+    Estimate as Estimate,
+    ThermalCheck as ThermalCheck,
+    unit_of_length as unit_of_length,
+)
 from equistein.molecules._xyz import write_xyz as write_xyz

@@ -123,8 +123,8 @@ def compare_molecules(
     """Judge new molecules beside the data, by scores, bonds and angles.
 
     Returns:
-        The numbers of the new ones, the mean bonds and angles of the data, and those
-        that a figure shows; without RDKit only scores of the new ones.
+        The numbers of the new ones, means and widths of bonds and angles of the data,
+        and those that a figure shows; without RDKit only scores of the new ones.
     """
     if not has_rdkit():
         return score_molecules(symbols, samples), {}, {}
@@ -147,6 +147,9 @@ def compare_molecules(
             panels[f"{kind} {'–'.join(re.findall(_ELEMENT, name))} / {unit}"] = both
             for found, some in zip((floor, numbers), both.values(), strict=True):
                 found[f"{kind}_{name}"] = float(some.mean()) if len(some) else np.nan
+                found[f"{kind}_{name}_width"] = (
+                    float(some.std()) if len(some) else np.nan
+                )
     return numbers, floor, panels
 
 

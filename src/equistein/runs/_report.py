@@ -41,6 +41,7 @@ class ReportText:
         floor: What the row of the floor is called.
         floor_note: What the floor is.
         headlines: The metrics that it begins with; by default the first few.
+        data: What is in the data, a sentence each.
     """
 
     title: str
@@ -54,6 +55,7 @@ class ReportText:
         "The floor is what as many exact samples score against exact samples."
     )
     headlines: Sequence[str] = ()
+    data: Sequence[str] = ()
 
 
 def _page(

@@ -28,10 +28,8 @@ class Fitted(eqx.Module):
     Attributes:
         energy: The energy with the running mean of its weights.
         history: For each name a value per epoch: the mean over its batches, or of
-            `largest_...` the maximum, of `num_...` the sum; NaN where a `Monitor` did
-            not look.
-        events: The roll-backs, with the factor of the step sizes from then on, and the
-            stop if it gave up.
+            `largest_...` the maximum, of `num_...` the sum; NaN where unknown.
+        events: Roll-backs, with the factor of the step sizes from then on, and a stop.
         generator: How samples are drawn, or None.
         reference: Where `log_normalizer` starts: a normal distribution around the
             center of `Box(data, group)`, with half its reach as standard deviation.
@@ -69,6 +67,11 @@ class Fitted(eqx.Module):
         return self.energy.log_density(point)
 
     @property
+    def data_summary(self) -> Any:
+        """What `es.data.describe` found in its data, if these were in a file."""
+        return self.about.get("data_summary")
+
+    @property
     def group(self) -> AbstractGroup:
         """The symmetry of the energy."""
         return self.energy.group(self.reference.center.shape)
@@ -94,7 +97,6 @@ class Fitted(eqx.Module):
         Raises:
             ValueError: If there is no generator, or an argument does not fit it.
         """
-        key = as_keys(key)
         if self.generator is None:
             raise ValueError(
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
@@ -108,13 +110,12 @@ class Fitted(eqx.Module):
                 raise ValueError(
                     f"`label` must be a class from 0 to {most - 1}, but got {label!r}."
                 )
-        condition = label
+        condition: Any = label
         if clamp is not None:
             label = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=label)
-        return self.generator.sample(
-            key, self.energy, num, condition, progress=progress
-        )
+        generator, energy = self.generator, self.energy
+        return generator.sample(as_keys(key), energy, num, condition, progress=progress)
 
     def calculator(self, kelvin: float | None = None) -> Any:
         """Return an ASE calculator in eV, as `es.molecules.energy_calculator` does."""
@@ -124,9 +125,8 @@ class Fitted(eqx.Module):
         """Return the standard error of each point's energy less another's, by class."""
         if not self.solutions:
             raise ValueError("Only a fit by `fit_linear` knows errors of energies.")
-        features = self.energy.features  # type: ignore[attr-defined]
-        gaps = features.in_double(points) - features.in_double(others)
-        return self.solutions[label].errors(gaps)
+        in_double = self.energy.features.in_double  # type: ignore[attr-defined]
+        return self.solutions[label].errors(in_double(points) - in_double(others))
 
     def update(
         self, more: Any, *, forces: Any = None, weights: Any = None, ridge: Any = None

@@ -1,0 +1,230 @@
+"""What data hold, what is off in them, the likely cause and the remedy."""
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from equistein._check_arguments import check_arguments
+from equistein.groups import AbstractGroup
+from equistein.molecules import (
+    check_thermal,
+    formula,
+    hands,
+    has_rdkit,
+    main_hand,
+    perceive,
+    unit_of_length,
+)
+
+_NUMBERS = 2e7  # of the first rows, that are looked at
+_SHOWN = 200  # molecules, evenly spaced, whose bonds RDKit finds
+_LARGEST = 60  # atoms of these
+_MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
+_SAME_SCALE = 1e3  # by which the widths of columns may differ
+_DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
+_MOST_COLUMNS = 200
+_ANGSTROM = {"Bohr": 0.529177, "nm": 10.0, "pm": 0.01, "Angstrom": 1.0}
+
+
+class DataWarning(UserWarning):
+    """Something is off in data, with the likely cause and the remedy."""
+
+
+class DataSummary(eqx.Module):
+    """What `describe` found in data.
+
+    Attributes:
+        lines: A sentence for each thing that was looked at, with its number.
+        warnings: Those of the lines that name something that is off.
+        numbers: Each number by name, such as `num_repeated` and `displacement_virial`.
+    """
+
+    lines: tuple[str, ...]
+    warnings: tuple[str, ...]
+    numbers: dict[str, float]
+
+    def __str__(self) -> str:
+        """Return the lines, those that are off with a mark."""
+        mark = lambda line: "warning: " if line in self.warnings else ""
+        return "\n".join(f"{mark(line)}{line}" for line in self.lines)
+
+
+class _Lines:
+    """Lines, warnings and numbers of a summary that is being made."""
+
+    def __init__(self, notes: Sequence[str]):
+        self.lines, self.warnings = list(notes), []
+        self.numbers: dict[str, float] = {}
+
+    def add(self, text: str, cause: str = "", **numbers: Any) -> None:
+        self.lines.append(f"{text}: {cause}." if cause else f"{text}.")
+        self.warnings += self.lines[-1:] if cause else []
+        self.numbers |= {name: float(value) for name, value in numbers.items()}
+
+
+@check_arguments
+def describe(
+    data: Any,
+    *,
+    group: AbstractGroup | None = None,
+    species: Sequence[str] | None = None,
+    energies: Any = None,
+    forces: Any = None,
+    kelvin: float | None = None,
+    charge: int = 0,
+    columns: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+) -> DataSummary:
+    """Look for what is wrong in data, and warn of each with cause and remedy.
+
+    Args:
+        data: The points, stacked on axis 0, in the order of their file.
+        group: The symmetry that is to be learned.
+        species: Of molecules in Angstrom, `(frame, atom, 3)`, the elements.
+        energies: Of each frame in eV, NaN where unknown.
+        forces: On each atom in eV / Angstrom, NaN where unknown.
+        kelvin: The temperature of the frames.
+        charge: Of each molecule, in units of e.
+        columns: What the columns of a table are called.
+        notes: More lines, such as what a reader left out.
+
+    Warns:
+        DataWarning: Once for each thing that is off.
+    """
+    most = max(2, int(_NUMBERS / max(1, math.prod(np.shape(data)[1:]))))
+    points, found = np.asarray(data[:most]), _Lines(notes)
+    if points.ndim < 2 or len(points) < 2 or not np.isfinite(points).all():
+        raise ValueError(
+            "`data` must be two points or more of finite numbers, stacked on axis 0, "
+            f"but got shape {points.shape} and minimum {points.min(initial=0)}."
+        )
+    is_cloud = bool(species or getattr(group, "species", ()))
+    _add_rows(found, points, len(data), is_cloud)
+    if species is not None:
+        _add_molecules(found, points, species, energies, forces, kelvin, charge)
+    elif points.ndim == 2 and points.shape[1] <= _MOST_COLUMNS and not is_cloud:
+        _add_columns(found, points, columns)
+    for text in found.warnings:
+        warnings.warn(text, DataWarning, stacklevel=2)
+    return DataSummary(tuple(found.lines), tuple(found.warnings), found.numbers)
+
+
+def _add_rows(found: _Lines, points: np.ndarray, num: int, is_cloud: bool) -> None:
+    rows = points.reshape(len(points), -1)
+    # Equal rows are neighbors in the order of any sum of their numbers.
+    weights = np.random.default_rng(0).normal(size=rows.shape[1])
+    gaps = np.diff(rows[np.argsort(rows @ weights, kind="stable")], axis=0)
+    limit = 1e-5 * rows.std() if is_cloud else 0.0  # clouds were centered
+    repeated = int((np.abs(gaps).max(axis=1) <= limit).sum())
+    found.add(
+        f"{num} {'frames' if is_cloud else 'rows'} of shape {points.shape[1:]}, "
+        f"{repeated} of them repeated",
+        "leave those out, or they count twice and are among the held-out ones too"
+        if repeated > (0 if is_cloud else _MANY_REPEATED * len(rows))
+        else "",
+        num_rows=num, num_repeated=repeated,
+    )  # fmt: skip
+
+
+def _add_molecules(
+    found: _Lines, points: np.ndarray, species: Sequence[str],
+    energies: Any, forces: Any, kelvin: float | None, charge: int,
+) -> None:  # fmt: skip
+    unit, ratio = unit_of_length(species, points)
+    charged = f" with charge {charge:+d}" if charge else ""
+    found.add(
+        f"Molecules of {formula(species)}{charged}, whose nearest atoms are "
+        f"{ratio:.3g} times the sum of their covalent radii apart",
+        f"the positions are in {unit}, so give --length-unit {unit}"
+        if unit != "Angstrom"
+        else "",
+        nearest_distance=ratio,
+    )
+    points = np.asarray(points, np.float64) * _ANGSTROM[unit]
+    _add_thermal(found, points, energies, forces, kelvin)
+    if not has_rdkit() or len(species) > _LARGEST:
+        return
+    some = np.unique(np.linspace(0, len(points) - 1, _SHOWN).astype(int))
+    seen = [perceive(species, each, charge) for each in points[some]]
+    graphs = Counter(each.smiles for each in seen if each.smiles is not None)
+    most = ", ".join(f"{name} ({num})" for name, num in graphs.most_common(3))
+    found.add(
+        f"{graphs.total()} of {len(some)} molecules are valid, of {len(graphs)} graphs"
+        f"{': ' * bool(most)}{most}",
+        num_graphs=len(graphs), validity=graphs.total() / len(some),
+    )  # fmt: skip
+    if (main := main_hand(species, points[some])) is not None:
+        signs = hands(species, points[some], main[0])
+        which = "one hand, and so will samples" if main[1] == 1 else "both hands"
+        found.add(
+            f"Stereo centers of {which}: {(signs == 1).sum()} as in {main[0][0]}, "
+            f"{(signs == -1).sum()} mirrored, {(signs == 0).sum()} others",
+            same_hand=main[1],
+        )
+
+
+def _add_thermal(
+    found: _Lines, points: np.ndarray, energies: Any, forces: Any, kelvin: float | None
+) -> None:
+    """Add what forces say, and energies if known with them, or by themselves."""
+    known = {"energies": energies, "forces": forces}
+    known = {k: np.asarray(v)[: len(points)] for k, v in known.items() if v is not None}
+    is_known = {
+        name: np.isfinite(values).reshape(len(points), -1).min(axis=1)
+        for name, values in known.items()
+    }
+    rows = is_known.get("forces", is_known.get("energies", np.zeros(0, bool)))
+    if rows.sum() < 2 or points.shape[1] < 2:
+        return
+    known = {k: v[rows] for k, v in known.items() if is_known[k][rows].all()}
+    check = check_thermal(points[rows], kelvin=kelvin, **known)
+    texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]
+    texts += [f"{k} {v:.2g}" for k, v in check.balance.items()]
+    right = (
+        f"right: 1 at {kelvin:g} K, net 0" if kelvin else "virials in K; right: net 0"
+    )
+    found.add(
+        f"{' and '.join(known).capitalize()} of {rows.sum()} frames ({right}): "
+        f"{', '.join(texts) or 'not compared'}",
+        "; ".join(check.causes),
+        **{k.replace(" ", "_"): v.value for k, v in check.estimates.items()},
+        **{k.replace(" ", "_"): v for k, v in check.balance.items()},
+    )
+
+
+def _add_columns(
+    found: _Lines, points: np.ndarray, columns: Sequence[str] | None
+) -> None:
+    """Add columns that count rows, are constant, sums of others, or of other scales."""
+    names = np.array(columns or [f"{i + 1}" for i in range(points.shape[1])], object)
+    points = points.astype(np.float64)
+    widths, steps = points.std(axis=0), np.diff(np.sort(points, axis=0), axis=0)
+    constant = widths <= 1e-6 * np.abs(points).max(axis=0)
+    counting = (steps == steps[:1]).all(axis=0) & ~constant & (len(points) > 10)
+    listed = lambda which: ", ".join(repr(name) for name in names[which])
+    for which, what in ((counting, "counts the rows"), (constant, "is constant")):
+        if which.any():
+            found.add(f"Column {listed(which)} {what}", "leave it out by --columns")
+    rest = np.flatnonzero(~constant & ~counting)
+    if not len(rest) or len(points) <= 2 * len(names):
+        return
+    scales = widths[rest]
+    if (ratio := scales.max() / scales.min()) > _SAME_SCALE:
+        wide, narrow = listed([rest[scales.argmax()]]), listed([rest[scales.argmin()]])
+        found.add(
+            f"Column {wide} is {ratio:.2g} times as wide as {narrow}",
+            "divide each by its standard deviation, or choose other units",
+        )
+    scaled = (points[:, rest] - points[:, rest].mean(axis=0)) / scales
+    _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
+    if singular[-1] < _DEPENDENT * len(points) ** 0.5:
+        found.add(
+            f"Of the columns {listed(rest[np.abs(axes[-1]) > 0.05])} each is a sum of "
+            "the others",
+            "leave one out by --columns, as points on a subspace have no density",
+        )

@@ -1,0 +1,314 @@
+r"""Whether energies and forces fit thermal frames, and what is wrong if they do not.
+
+For frames of $e^{-U / kT}$ and any displacements $v(x)$, partial integration gives
+$-\langle v \cdot F \rangle = kT \langle \nabla \cdot v \rangle$, whatever the molecule.
+With the positions for v the mean is noisy; with the displacement of a part that keeps
+its shape from its mean structure, once that is rotated onto the frame, it is sharp.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from equistein._check_arguments import check_arguments
+from equistein.molecules._elements import BOLTZMANN
+from equistein.molecules._rdkit import has_rdkit, rdkit
+
+_FRAMES = 1_000  # that are looked at, evenly spaced
+_MOST_ERRORS = 4.0  # standard errors, beyond which a number is off
+_RIGID = 0.05  # of a distance, that its standard deviation may be in a rigid part
+_UNBALANCED = 0.01  # of the sum of the sizes of forces, or of torques
+_ANHARMONIC = 2.0  # factor by which energies may be wider or narrower than harmonic
+_WORK = 0.25  # by which the work between close frames may differ from the energy
+_STEP = 0.1  # of the distance to the nearest atom, that atoms move between close frames
+_BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
+
+_ENERGY_UNITS = {  # what one eV is in them
+    "kcal/mol": 23.0605, "kJ/mol": 96.4853, "Hartree": 0.0367493, "Ry": 0.0734986,
+    "meV": 1e3, "eV": 1.0,
+}  # fmt: skip
+_LENGTH_UNITS = {"Bohr": 1.889726, "nm": 0.1, "pm": 100.0, "Angstrom": 1.0}
+_FORCE_UNITS = {
+    name: _ENERGY_UNITS[name.rpartition("/")[0]]
+    / _LENGTH_UNITS[name.rpartition("/")[2]]
+    for name in (
+        "kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr "
+        "kJ/mol/nm Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom "
+        "eV/Bohr eV/nm"
+    ).split()
+}
+_OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
+_OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
+_UNEQUAL = (
+    "the forces have a net force or torque: they are rotated against the positions, or "
+    "an outer field or missing forces are behind it"
+)
+
+
+class Estimate(NamedTuple):
+    """A mean with its standard error, in which frames may be correlated."""
+
+    value: float
+    error: float
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is more than four standard errors from 1."""
+        gap = abs(self.value - 1)
+        if self.error < 0.1 * self.value:  # the error grows with the value
+            gap = self.value * abs(math.log(self.value))
+        return gap > _MOST_ERRORS * self.error
+
+
+class ThermalCheck(NamedTuple):
+    """What energies and forces of frames are, over what they should be.
+
+    Attributes:
+        estimates: The `virial`, and the `displacement virial` of parts that keep their
+            shape, as temperatures in K if none is given; the `width of energies`
+            over `kT sqrt(m / 2)`, that of a harmonic molecule with m directions; the
+            `energy over work` between frames that are close.
+        balance: The size of the `net force` and of the `net torque`, over their sums.
+        causes: What is wrong, the most likely cause first.
+    """
+
+    estimates: Mapping[str, Estimate]
+    balance: Mapping[str, float]
+    causes: tuple[str, ...] = ()
+
+
+@check_arguments
+def check_thermal(
+    positions: np.ndarray,
+    forces: np.ndarray | None = None,
+    energies: np.ndarray | None = None,
+    kelvin: float | None = None,
+) -> ThermalCheck:
+    """Compare energies and forces with positions and temperature, and name the cause.
+
+    Args:
+        positions: In Angstrom, `(frame, atom, 3)`, in the order of the file.
+        forces: In eV / Angstrom, without unknown ones.
+        energies: In eV, without unknown ones.
+        kelvin: The temperature of the frames.
+    """
+    positions = np.asarray(positions, np.float64)
+    rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
+    x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
+    unit, found = BOLTZMANN * (kelvin or 1.0), ThermalCheck({}, {})
+    f = np.zeros(0) if forces is None else np.asarray(forces[rows], np.float64)
+    if forces is not None:
+        found = _virials_and_balance(x, f, unit)
+    estimates = {**found.estimates}
+    if energies is not None and kelvin:
+        squares = ((energies - np.mean(energies))[rows] / unit) ** 2
+        value, error = _estimate(squares, _displacements(x)[1] / 2)
+        width = Estimate(value**0.5, error / (2 * max(value, 1e-99) ** 0.5))
+        estimates["width of energies"] = width
+    if forces is not None and energies is not None:
+        estimates |= _energy_over_work(positions, forces, energies)
+    found = found._replace(estimates=estimates)
+    causes = _causes_of_forces(found, kelvin, x, f) if len(f) else ()
+    return found._replace(causes=causes or _causes_of_energies(found))
+
+
+def _virials_and_balance(x: np.ndarray, f: np.ndarray, unit: float) -> ThermalCheck:
+    work, directions = np.zeros(len(x)), np.zeros(len(x))
+    for part in _rigid_parts(x):  # of a molecule that keeps its shape there is one
+        moved, divergence = _displacements(x[:, part])
+        work -= np.sum(moved * f[:, part], axis=(1, 2)) / unit
+        directions += divergence
+    virial = _estimate(-np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3)
+    virials = {"virial": virial, "displacement virial": _estimate(work, directions)}
+    sizes, arms = np.linalg.norm(f, axis=-1), np.linalg.norm(x, axis=-1)
+    balance = {}
+    for name, v, most in (
+        ("force", f, sizes),
+        ("torque", np.cross(x, f), sizes * arms),
+    ):
+        net = np.linalg.norm(v.sum(axis=1), axis=-1).sum()
+        balance[f"net {name}"] = float(net / max(most.sum(), 1e-99))
+    return ThermalCheck(virials, balance)
+
+
+def _rigid_parts(x: np.ndarray) -> list[list[int]]:
+    """Return for each atom those at a distance that varies little, each part once."""
+    some = x[:: max(1, len(x) // 100)]
+    lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
+    parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid}
+    return [list(part) for part in parts if len(part) > 1] or [[*range(x.shape[1])]]
+
+
+def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return displacements from the mean, once that is rotated onto each frame.
+
+    By Kabsch's method. The divergence, about 3N - 6, is exact: with S the sum of
+    products of mean and frame, the rotation follows a displacement d by the angle
+    K^-1 sum of m x d, with K = tr(S) - S.
+    """
+    x = x - x.mean(axis=1, keepdims=True)
+    mean, rotations = x[0], np.eye(3)
+    for _ in range(10):
+        u, _, vt = np.linalg.svd(x.swapaxes(1, 2) @ mean)
+        u[:, :, -1] *= np.linalg.det(u @ vt)[:, None]
+        rotations = u @ vt
+        mean = (x @ rotations).mean(axis=0)
+    products = mean.T @ (x @ rotations)
+    products = (products + products.swapaxes(1, 2)) / 2
+    inertia = np.eye(3) * np.sum(mean**2) - mean.T @ mean
+    trace = np.trace(products, axis1=1, axis2=2)[:, None, None]
+    inverse = np.linalg.pinv(np.eye(3) * trace - products, rcond=1e-6, hermitian=True)
+    divergence = 3.0 * len(mean) - 3 - np.sum(inverse * inertia, axis=(1, 2))
+    return x - mean @ rotations.swapaxes(1, 2), divergence
+
+
+def _estimate(values: np.ndarray, scale: Any) -> Estimate:
+    """Return the mean over that of a scale; frames may be correlated.
+
+    Sokal's window sums the autocorrelation of what is left.
+    """
+    scale = np.broadcast_to(scale, values.shape)
+    value, num = values.mean() / scale.mean(), len(values)
+    rest = values - value * scale
+    spectrum = np.abs(np.fft.rfft(rest, 2 * num)) ** 2
+    correlation = np.fft.irfft(spectrum)[:num]
+    times = 2 * np.cumsum(correlation / max(correlation[0], 1e-300)) - 1
+    time = max(1.0, times[np.argmax(np.arange(num) >= 5 * times)])
+    time *= 1 + (20 * (time - 1) / num) ** 0.5  # its own standard error
+    error = np.sqrt(rest.var() * time / num) / abs(scale.mean())
+    # Of few independent frames not even the error is known, of equal ones nothing.
+    return Estimate(float(value), float(error if error and num > 20 * time else np.inf))
+
+
+def _nearest(points: np.ndarray, radii: Any) -> np.ndarray:
+    """Return the least distance of each atom to another over the sum of their radii."""
+    radii = np.broadcast_to(radii, points.shape[1])
+    gaps = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+    gaps = gaps / (radii[:, None] + radii)
+    return (gaps + np.where(np.eye(len(radii)), np.inf, 0.0)).min(axis=2)
+
+
+def _energy_over_work(
+    positions: np.ndarray, forces: np.ndarray, energies: np.ndarray
+) -> dict[str, Estimate]:
+    """Return how energies change over the work of forces, where frames are close."""
+    x, f = (np.asarray(v[: 2 * _FRAMES], np.float64) for v in (positions, forces))
+    steps = np.diff(x, axis=0)
+    reach = _STEP * _nearest(x[:50], 0.5).mean()
+    close = np.linalg.norm(steps, axis=-1).max(axis=1) < reach
+    work = -np.sum((f[1:] + f[:-1]) / 2 * steps, axis=(1, 2))[close]
+    change = np.diff(energies[: 2 * _FRAMES])[close]
+    return {"energy over work": _estimate(change * work, work**2)} if work.any() else {}
+
+
+def _causes_of_energies(check: ThermalCheck) -> tuple[str, ...]:
+    """Return what is wrong with energies beside right forces, or without any."""
+    width = check.estimates.get("width of energies", Estimate(1, math.inf))
+    slope = check.estimates.get("energy over work", Estimate(1, math.inf))
+    if width.is_off and abs(math.log(width.value + 1e-99)) > math.log(_ANHARMONIC):
+        units = {name: unit for name, unit in _ENERGY_UNITS.items() if name != "eV"}
+        if unit := _unit_of(width, units):
+            return (f"the energies are in {unit}: give --energy-unit {unit}",)
+        return ("the energies are of another temperature or unit",)
+    if slope.is_off and abs(slope.value - 1) > _WORK:
+        return ("energies and forces differ in unit or sign, or in their frames",)
+    return ()
+
+
+def _causes_of_forces(
+    check: ThermalCheck, kelvin: float | None, x: np.ndarray, forces: np.ndarray
+) -> tuple[str, ...]:
+    """Return what is wrong with forces, most likely first: see `check_thermal`."""
+    virial, causes = check.estimates["displacement virial"], []
+    if fixed := int((forces == 0).all(axis=(0, 2)).sum()):
+        return (f"no force acts on {fixed} of the atoms, as on fixed ones",)
+    if max(check.balance.values()) > _UNBALANCED:
+        causes.append(_match(x, forces))
+        if causes[0] != _UNEQUAL:
+            return tuple(causes)
+    if virial.value < -_MOST_ERRORS * virial.error:
+        causes.append("the forces have the wrong sign, as gradients have: negate them")
+        virial = Estimate(-virial.value, virial.error)
+    if kelvin is None or not virial.is_off:
+        return tuple(causes)
+    if unit := _unit_of(virial, _FORCE_UNITS, check.estimates.get("width of energies")):
+        causes.append(f"the forces are in {unit}: give --force-unit {unit}")
+        return (*causes, *_causes_of_energies(check))
+    if virial.value < _MOST_ERRORS * virial.error:
+        return (*causes, _OTHER_FRAMES)
+    if 0.2 < virial.value < 5:
+        true = f"about {virial.value * kelvin:.0f} K"
+        return (*causes, f"the frames are of another temperature, {true}")
+    return (*causes, f"the forces are in a unit of {1 / virial.value:.3g} eV/Å")
+
+
+def _unit_of(
+    ratio: Estimate, units: Mapping[str, float], width: Estimate | None = None
+) -> str:
+    """Return the unit that explains a ratio, and that of energies, or nothing."""
+    log = lambda value: math.log(max(value, 1e-99))
+    gaps = {name: abs(log(ratio.value) - log(unit)) for name, unit in units.items()}
+    limit = max(0.05, _MOST_ERRORS * ratio.error / max(ratio.value, 1e-99))
+    near = sorted((name for name in gaps if gaps[name] < limit), key=gaps.__getitem__)
+    if width:  # of two units of forces that are close
+        of_energy = {name: _ENERGY_UNITS[name.rpartition("/")[0]] for name in near}
+        near.sort(key=lambda n: round(abs(log(width.value) - log(of_energy[n])), 1))
+    return near[0] if near else ""
+
+
+def _match(x: np.ndarray, forces: np.ndarray) -> str:
+    """Return why forces do not balance, by what makes them most like rough forces.
+
+    These are of springs along distances, by the variance of each. A rotation or an
+    order of the atoms, of each frame, must explain more than of those of other frames.
+    """
+    i, j = np.triu_indices(x.shape[1], k=1)
+    gaps = x[:, i] - x[:, j]
+    lengths = np.linalg.norm(gaps, axis=-1)
+    strain = (lengths - lengths.mean(axis=0)) / (lengths.var(axis=0) + 1e-9)
+    ends = np.eye(x.shape[1])[j] - np.eye(x.shape[1])[i]
+    pull = ends.T @ ((strain / (lengths + 1e-9))[..., None] * gaps)
+
+    def explained(f: np.ndarray) -> np.ndarray:
+        products = pull @ f.swapaxes(1, 2)
+        singular = np.linalg.svd(pull.swapaxes(1, 2) @ f, compute_uv=False)
+        atoms = [each[linear_sum_assignment(-each)].sum() for each in products]
+        as_it_is = np.trace(products, axis1=1, axis2=2)
+        return np.stack([as_it_is, singular.sum(axis=1), np.array(atoms)])
+
+    gains = explained(forces) - explained(np.roll(forces, len(forces) // 2, axis=0))
+    means, errors = gains.mean(axis=1), gains.std(axis=1) / len(x) ** 0.5
+    best = int(np.argmax(means))
+    if means[best] < 5 * errors[best]:
+        return _OTHER_FRAMES
+    return (_UNEQUAL, _UNEQUAL, _OTHER_ATOMS)[best]
+
+
+@check_arguments
+def unit_of_length(symbols: Sequence[str], positions: np.ndarray) -> tuple[str, float]:
+    """Return the likely unit of positions, by the distances between nearest atoms.
+
+    Nearly all must be as if bonded in another unit, and not in Angstrom. Noble gases do
+    not count.
+
+    Returns:
+        The unit, and the median distance over the sum of two covalent radii, in
+        Angstrom; NaN without RDKit.
+    """
+    noble = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
+    atoms = [at for at, symbol in enumerate(symbols) if symbol not in noble]
+    if not has_rdkit() or len(atoms) < 2:
+        return "Angstrom", math.nan
+    table = rdkit().GetPeriodicTable()
+    some = np.asarray(positions[:: max(1, len(positions) // 50)], np.float64)
+    radii = np.array([table.GetRcovalent(symbols[at]) for at in atoms])
+    ratios = np.median(_nearest(some[:, atoms], radii), axis=0)
+    gaps = {u: np.abs(np.log(ratios / f + 1e-9)) for u, f in _LENGTH_UNITS.items()}
+    fits = {unit: np.mean(gap < math.log(_BONDED)) for unit, gap in gaps.items()}
+    best = max(fits, key=lambda unit: fits[unit])
+    is_other = fits[best] > 0.8 and fits["Angstrom"] < 0.2
+    return best if is_other else "Angstrom", float(np.median(ratios))

@@ -1,0 +1,78 @@
+"""What `describe` finds in tables and molecules, and its warnings."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from equistein.data import DataWarning, describe
+from equistein.groups import PointCloud
+from equistein.molecules import atoms_of, embed
+
+
+@pytest.fixture
+def molecules():
+    """Thirty molecules of ethanol that hardly vibrate."""
+    symbols = atoms_of("C2H6O")
+    positions = embed("CCO", symbols)
+    noise = 0.02 * np.random.default_rng(0).normal(size=(30, 9, 3))
+    return symbols, positions + noise
+
+
+def test_right_molecules_raise_no_warning(molecules):
+    symbols, positions = molecules
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = describe(positions, species=symbols, notes=["2 frames left out."])
+    assert not found.warnings
+    assert found.numbers["validity"] == 1
+    assert "2 frames left out." in str(found)
+    assert "CCO (30)" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("scale", "unit"), [(1.8897, "Bohr"), (0.1, "nm"), (100, "pm")]
+)
+def test_another_unit_of_length_is_named(molecules, scale, unit):
+    symbols, positions = molecules
+    with pytest.warns(DataWarning, match=f"--length-unit {unit}"):
+        describe(scale * positions, species=symbols)
+
+
+def test_repeated_frames_are_counted(molecules):
+    symbols, positions = molecules
+    moved = np.concatenate([positions, positions[:7]])
+    moved = moved - moved.mean(axis=1, keepdims=True)
+    with pytest.warns(DataWarning, match="7 of them repeated"):
+        found = describe(moved.astype(np.float32), species=symbols)
+    assert found.numbers["num_repeated"] == 7
+
+
+def test_hands_are_counted():
+    symbols = atoms_of("CHFClBr")
+    positions = embed("FC(Cl)Br", symbols)
+    noise = 0.02 * np.random.default_rng(0).normal(size=(20, 5, 3))
+    frames, group = positions + noise, PointCloud(symbols, 3)
+    with pytest.warns(DataWarning, match="reflections=False"):
+        describe(frames, species=symbols, group=group)
+    frames[:8, :, 0] *= -1
+    found = describe(frames, species=symbols, group=group)
+    assert not found.warnings
+    assert {"8", "12"} <= set(str(found).replace(",", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda x: np.column_stack([np.arange(len(x)), x]), "'1' counts the rows"),
+        (lambda x: np.column_stack([x, np.ones(len(x))]), "'4' is constant"),
+        (lambda x: np.column_stack([x, x[:, 0] - x[:, 2]]), "'1', '3', '4' each is a"),
+        (lambda x: x * np.array([1, 1, 1e5]), "'3' is .* times as wide as '1'"),
+        (lambda x: np.concatenate([x, x[:9]]), "9 of them repeated"),
+    ],
+)
+def test_columns_that_are_off(change, cause):
+    x = np.random.default_rng(0).normal(size=(300, 3))
+    assert not describe(x).warnings
+    with pytest.warns(DataWarning, match=cause):
+        describe(change(x))
