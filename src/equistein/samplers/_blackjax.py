@@ -110,7 +110,10 @@ class BlackJAXChains(AbstractMarkovChains):
     num_adapt: int | Int[Array, ""] = 0  # the warm-up does it
     annealing: Schedule | None = None
 
-    def parameters(self, particles: Particles) -> ChainParameters:
+    def parameters(
+        self, particles: Particles, learns_metric: bool = False
+    ) -> ChainParameters:
+        del learns_metric  # the warm-up finds a mass matrix
         dtype = particles.dtype
         mass = jnp.ones(self._coordinates(particles[0]).dim, dtype)
         return ChainParameters(jnp.log(jnp.full((), self.step_size, dtype)), mass)

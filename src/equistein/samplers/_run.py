@@ -123,6 +123,8 @@ def run(
     if mesh is not None:
         mesh = check_mesh("run", mesh)
         setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.shard(mesh))
+    adapted = setup.sampler.for_steps(num_steps)
+    setup = dataclasses.replace(setup, sampler=adapted)
     state, warnings = _initialize(setup, particles, initial_state)
     status, chunks, make_error = _loop(setup, state, progress)
     name = type(sampler).__name__
