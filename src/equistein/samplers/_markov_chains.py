@@ -332,7 +332,10 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "chains: give both the same, as Normal(center, scale, cloud) and "
                 "MALA(..., project=cloud.project)."
             )
-        bad = int(np.sum(np.isnan(values) | (values == np.inf)))
+        bad = values == np.inf
+        if self.reference is not None:  # by default it is wide, and NaN is counted
+            bad |= np.isnan(values)
+        bad = int(np.sum(bad))
         if bad or not np.any(np.isfinite(values)):
             fault = f"infinite or NaN at {bad}" if bad else "zero density at all"
             raise ValueError(
