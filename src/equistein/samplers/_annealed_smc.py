@@ -101,7 +101,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     below half (and where the target is reached, so that the end has equal weights), and
     moves each particle until they have forgotten where they were: until no coordinate
     correlates more than .1 with that before the moves, or that changes no more. The
-    metric of the moves is the covariance of the weighted particles. If steps run out
+    metric of the moves is the covariance of another run's particles. If steps run out
     before the target is reached, the particles are those of a hotter density:
     `Samples.summary` holds the inverse temperature, the weights and log Z.
 
@@ -190,7 +190,10 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
             state.log_normalizers, parameters,
         )  # fmt: skip
-        walkers = runs[0]
+        walkers, log_weights, *kept, parameters = runs
+        if parameters.metric is not None:
+            parameters = _with_metrics(parameters, walkers.point, log_weights)
+        runs = (walkers, log_weights, *kept, parameters)
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
         evaluations = state.evaluations + jnp.max(tuning) + spent
@@ -297,12 +300,6 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         equal = jnp.full_like(log_weights, -jnp.log(len(log_weights)))
         log_weights = jnp.where(choose, equal, log_weights)
 
-        if parameters.metric is not None:  # the moves are along the particles' shape
-            weights = jnp.exp(log_weights) * len(log_weights)
-            sums = parameters.metric.sums(walkers.point, weights)
-            size = ess_fraction(log_weights) * len(log_weights)
-            metric = parameters.metric.updated(sums, size)
-            parameters = dataclasses.replace(parameters, metric=metric)
         moved = self._moved(key, path, walkers, new_beta, parameters, beta == 1)
         walkers, parameters, num_moves, (rates, spent, undefined) = moved
         run = walkers, log_weights, new_beta, log_z, parameters
@@ -342,6 +339,28 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             unfinished, move, start
         )
         return walkers, parameters, count, totals
+
+
+def _with_metrics(
+    parameters: ChainParameters,
+    points: Float[Array, "run member dim"],
+    log_weights: Float[Array, "run member"],
+) -> ChainParameters:
+    """Return parameters whose metrics are along the shape of the next run's particles.
+
+    A run's own would be correlated with where its particles are, and its moves would
+    no longer leave the density invariant.
+    """
+
+    def updated(metric, points, log_weights):
+        num = len(log_weights)
+        sums = metric.sums(points, jnp.exp(log_weights) * num)
+        return metric.updated(sums, ess_fraction(log_weights) * num)
+
+    others = (jnp.roll(leaf, 1, axis=0) for leaf in (points, log_weights))
+    return dataclasses.replace(
+        parameters, metric=jax.vmap(updated)(parameters.metric, *others)
+    )
 
 
 def _standardized(points: Particles) -> Float[Array, "particle size"]:
