@@ -41,10 +41,13 @@ def equal_rejection(
 def interpolate(
     x: Float[Array, " n"], places: Float[Array, " m"], values: Float[Array, " m"]
 ) -> Float[Array, " n"]:
-    """Return the values at x, linearly between rising places: few compiled lines."""
-    widths = places[1:] - places[:-1]
+    """Return the values at x, linearly between rising places: few compiled lines.
+
+    They are summed from the last on, so that small values there are exact.
+    """
+    widths = jnp.maximum(places[1:] - places[:-1], jnp.finfo(places.dtype).tiny)
     parts = jnp.clip((x[:, None] - places[None, :-1]) / widths[None], 0, 1)
-    return values[0] + jnp.sum(parts * (values[1:] - values[:-1])[None], axis=1)
+    return values[-1] - jnp.sum((1 - parts) * (values[1:] - values[:-1])[None], axis=1)
 
 
 def check_ladder(ladder: Any, reference: Any) -> np.ndarray:
