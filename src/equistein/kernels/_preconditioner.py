@@ -16,6 +16,7 @@ from equistein.groups import AbstractGroup
 _DENSE = 100  # dimensions, at most, of a covariance with correlations
 _LEAST, _MOST = 1e-4, 1e4  # that a variance changes by in one update
 _USUAL = 4.0  # squared distance a dimension, at most, that has all its weight
+_FITS = 3  # updates: each shrinks towards the one before
 _NARROW = 1e-4  # width, at least, of the widest
 _AVERAGED = 64  # elements of a group, at most, that a covariance is averaged over
 
@@ -79,8 +80,8 @@ class Preconditioner(eqx.Module):
     ) -> "Preconditioner":
         r"""Return the one of weighted points, averaged over a group.
 
-        The covariance is shrunk towards its diagonal, by $d / (n + d)$ where the
-        weights are worth n equal ones. Averaged over the group, of which 64 random
+        The covariance is shrunk as by `updated`, where the weights are worth n equal
+        ones. Averaged over the group, of which 64 random
         elements are taken where it has more, it is equivariant: $F F^\top$ commutes
         with each $g$.
 
@@ -93,8 +94,10 @@ class Preconditioner(eqx.Module):
         effective = jnp.sum(weights) ** 2 / jnp.sum(weights**2)
         if group is not None:
             points, weights = _orbits(group, points, weights)
-        by_width = cls.by_width(points, weights)
-        return by_width.updated(by_width.sums(points, weights), effective)
+        found = cls.by_width(points, weights)
+        for _ in range(_FITS):
+            found = found.updated(found.sums(points, weights), effective)
+        return found
 
     @classmethod
     def by_width(
@@ -150,7 +153,9 @@ class Preconditioner(eqx.Module):
         count = jnp.asarray(len(z), z.dtype)
         return PointSums(count, jnp.sum(w), matmul(w, z), squares)
 
-    def updated(self, sums: PointSums, effective: float | Scalar) -> "Preconditioner":
+    def updated(
+        self, sums: PointSums, effective: int | float | Scalar
+    ) -> "Preconditioner":
         r"""Return the preconditioner of the points that were summed.
 
         Their covariance C in these coordinates becomes
@@ -207,7 +212,7 @@ def _deviations(variances: Float[Array, " dim"]) -> Float[Array, " dim"]:
 
 def _orbits(
     group: AbstractGroup, points: Particles, weights: Float[Array, " particle"]
-) -> tuple[Particles, Float[Array, " copy"]]:
+) -> tuple[Float[Array, "copy dim"], Float[Array, " copy"]]:
     """Return the points moved by elements of a group, and their weights."""
     order = group.order if group.order is not None else math.inf
     elements = (

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._check_arguments import check_arguments
 from equistein._types import Point
-from equistein.groups import Permutations, SignedPermutation
+from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import pooled, without_signs
 from equistein.samplers import Samples
@@ -198,7 +198,7 @@ def relabel(
     squares = pooled(parameters, jnp.mean(gaps**2, axis=0))
     width = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     starts = [nearest(parameters, point, width, draws)]
-    if reference is None and isinstance(parameters.group, Permutations):
+    if reference is None and not parameters.signed:
         places = _label_places(parameters)
         for column in places.T[:_MOST_SORTED]:
             orders = jnp.argsort(draws[:, column], axis=1)

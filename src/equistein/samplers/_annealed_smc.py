@@ -303,7 +303,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         moved = self._moved(key, path, walkers, new_beta, parameters, beta == 1)
         walkers, parameters, num_moves, (rates, spent, undefined) = moved
         run = walkers, log_weights, new_beta, log_z, parameters
-        return run, (share, rates / num_moves, spent, undefined)
+        return run, (share, rates / num_moves.astype(rates.dtype), spent, undefined)
 
     def _moved(self, key, path, walkers, beta, parameters, at_target):
         """Move the particles until they have forgotten where they were, or once."""

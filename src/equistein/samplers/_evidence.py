@@ -37,7 +37,8 @@ def path_warnings(samples: Samples, start: np.ndarray) -> list[str]:
     metric = state.parameters.metric
     if metric is None or int(state.step) < 2 * len(metric.growth):
         return found
-    growth, factor = np.asarray(metric.growth[0], float), np.asarray(metric.factor[0])
+    growth = np.asarray(metric.growth, float)[0]
+    factor = np.asarray(metric.factor)[0]
     most = int(np.argmax(growth))
     if growth[most] > _GROWTH and int(state.num_adapt) >= _GROWTH:
         axis = factor[:, most] if factor.ndim > 1 else np.eye(len(growth))[most]
@@ -88,7 +89,7 @@ def _of_landing(state: SMCState) -> list[str]:
     """Return a warning if the particles moved on after they reached the target."""
     runs = len(state.log_normalizers)
     first, last = (
-        np.asarray(x, float).reshape(runs, -1, x[0].size)
+        np.asarray(x, float).reshape(runs, len(x) // runs, -1)
         for x in (state.landed, state.particles)
     )
     if runs < 3 or not np.all(np.isfinite(first)):

@@ -67,7 +67,7 @@ def run(
     key: Keys | AnyKey,
     sampler: AbstractSampler,
     log_density: LogDensity,
-    particles: Particles | None = None,
+    particles: PyTree | None = None,
     *,
     num_steps: int,
     tol: float | None = None,
