@@ -190,18 +190,18 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
             state.log_normalizers, parameters,
         )  # fmt: skip
-        walkers, log_weights, *kept, parameters = runs
+        walkers, log_weights, betas, log_z, parameters = runs
         if parameters.metric is not None:
             parameters = _with_metrics(parameters, walkers.point, log_weights)
-        runs = (walkers, log_weights, *kept, parameters)
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
         evaluations = state.evaluations + jnp.max(tuning) + spent
         evaluations += state.begins.astype(int)
-        lands = jnp.all(runs[2] == 1) & jnp.any(state.inverse_temperatures < 1)
+        lands = jnp.all(betas == 1) & jnp.any(state.inverse_temperatures < 1)
         new = SMCState(
-            x, *runs, state.reference, state.pilots, jnp.zeros((), bool),
-            jnp.where(lands, x, state.landed), evaluations, state.step + 1,
+            x, walkers, log_weights, betas, log_z, parameters, state.reference,
+            state.pilots, jnp.zeros((), bool), jnp.where(lands, x, state.landed),
+            evaluations, state.step + 1,
         )  # fmt: skip
         if self.reference is None and isinstance(path.reference, FittedNormal):
             new = self._after_pilot(new, path.reference)

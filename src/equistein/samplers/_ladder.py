@@ -216,7 +216,8 @@ class PathStatistics(eqx.Module):
         ratios = jnp.where(jnp.isfinite(ratios), ratios, self.offsets)
         total = jnp.concatenate([jnp.zeros_like(ratios[:1]), jnp.cumsum(ratios)])
         places = interpolate(-new, -betas, total)
-        empty = self.empty(*self.log_ratios.shape, places[1:] - places[:-1])
+        num, chains = self.log_ratios.shape
+        empty = self.empty(num, chains, places[1:] - places[:-1])
         pick = lambda new, old: jnp.where(restarts, new, old)
         return jax.tree.map(pick, empty, self)
 

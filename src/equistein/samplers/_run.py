@@ -220,7 +220,7 @@ def _initialize(
     )
     if setup.check:
         check_signature(log_density, one)
-    state, warnings = initial_state, ()
+    state, warnings, thinned = initial_state, (), ()
     with callback_errors():
         begun = _prepare(num_runs, sampler, log_density, state, particles, setup.check)
         state, evaluated = jax.block_until_ready(begun)
@@ -232,7 +232,7 @@ def _initialize(
                     begun = _prepare(num_runs, sampler, log_density, None, inside, True)
                     state, evaluated = jax.block_until_ready(begun)
             warnings = _check_density(setup, state, fetch(evaluated), resumes)
-            warnings += () if resumes else thinned
+            warnings += thinned
     return state, warnings
 
 
