@@ -51,7 +51,7 @@ class SMCState(eqx.Module):
 
     `pilots` is how many more times the path may be walked to learn the reference;
     `begins` whether the next step begins at the reference, `landed` the particles when
-    all runs had reached the target, NaN before.
+    all runs had reached the target, infinite before.
     """
 
     particles: Particles
@@ -165,7 +165,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             x, walkers_without_values(by_run),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), of_runs, of_runs,
             parameters, eqx.filter(base, eqx.is_array), zero + pilots,
-            jnp.ones((), bool), jnp.full_like(x, jnp.nan), zero, zero,
+            jnp.ones((), bool), jnp.full_like(x, jnp.inf), zero, zero,
         )  # fmt: skip
 
     def log_densities(self, state: SMCState) -> Float[Array, " particle"]:

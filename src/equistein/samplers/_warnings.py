@@ -115,7 +115,8 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
         )
         scores = np.asarray(samples.state.walkers.score)
         found.append(unguided_warning(end, scores, "at the end", reason))
-    found += path_warnings(samples, start)
+    if samples.num_steps >= _FEW_STEPS:
+        found += path_warnings(samples, start)
     if "weights" in samples.summary:
         found.append(_weights_warning(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
