@@ -103,7 +103,7 @@ def _sampler(name: str, num_steps: int) -> Any:
     if name == "Langevin":
         return es.Langevin(0.1)
     if name == "AnnealedSMC":
-        return es.AnnealedSMC(es.MALA(0.1), num_runs=1)
+        return es.AnnealedSMC(es.MALA(0.1), num_runs=1, num_moves=5)
     if name == "ParallelTempering":
         return es.ParallelTempering(es.MALA(0.1), num_temperatures=NUM_TEMPERATURES)
     if name == "MALA":

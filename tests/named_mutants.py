@@ -23,7 +23,7 @@ NAMED = {  # what the change is about: package, file, before, after
         "finite & (~at_record | jnp.isfinite(info.log_density))", "finite",
     ),
     "a proposal whose density is infinite": (
-        "samplers", "samplers/_langevin.py", "finite = jnp.isfinite(log_ratio)",
+        "samplers", "samplers/_metropolis.py", "finite = jnp.isfinite(log_ratio)",
         "finite = ~jnp.isnan(log_ratio)",
     ),
     "unlabelled points": (

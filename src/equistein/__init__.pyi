@@ -45,6 +45,7 @@ from .samplers import (
     as_blackjax as as_blackjax,
     EvaluationFailed as EvaluationFailed,
     from_blackjax as from_blackjax,
+    HMC as HMC,
     Langevin as Langevin,
     MALA as MALA,
     NonFiniteError as NonFiniteError,

@@ -28,7 +28,8 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",
     "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
     "AbstractFeatures.row_size",
-    "AbstractGenerator.scale_steps", "AbstractParticleSystem.start",
+    "AbstractGenerator.scale_steps", "AbstractSampler.for_steps",
+    "AbstractParticleSystem.start",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from equistein.samplers import (
     AnnealedSMC,
     from_blackjax,
     Geometric,
+    HMC,
     Langevin,
     MALA,
     Normal,
@@ -36,6 +37,7 @@ SAMPLERS = {  # adding a sampler to the library means adding a line here
     "mala": MALA(0.05, num_adapt=5, score_clip=5.0),
     "annealed mala": MALA(0.05, annealing=Geometric(8)),
     "hmc": from_blackjax(blackjax.hmc, step_size=0.2, num_integration_steps=3),
+    "leapfrogs": HMC(0.2, num_leapfrogs=2, num_adapt=5),
     "tempering": ParallelTempering(MALA(0.05), num_temperatures=3, num_adapt=4),
     "smc": AnnealedSMC(
         MALA(0.05), reference=Normal(jnp.zeros(2), 3.0), num_runs=2, num_moves=2
@@ -50,6 +52,7 @@ EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
     "mala": (1, 1),
     "annealed mala": (1, 1),
     "hmc": (1, 3),
+    "leapfrogs": (1, 2),
     "tempering": (1, 3),
     "smc": (1, 2),
 }

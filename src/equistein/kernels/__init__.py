@@ -20,6 +20,10 @@ from equistein.kernels._on_features import (
     Pullback as Pullback,
 )
 from equistein.kernels._periodic_rbf import PeriodicRBF as PeriodicRBF
+from equistein.kernels._preconditioner import (
+    PointSums as PointSums,
+    Preconditioner as Preconditioner,
+)
 from equistein.kernels._radial import (
     AbstractRadialKernel as AbstractRadialKernel,
     IMQ as IMQ,

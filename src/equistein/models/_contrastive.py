@@ -261,7 +261,7 @@ def _samplers(
     if settings.negatives == "reweighted":
         chains = MALA(langevin, score_clip=settings.score_clip, project=group.project)
         reference = Normal(initial.center, initial.reach / 2, group)
-        annealed = AnnealedSMC(chains, reference=reference, num_runs=1)
+        annealed = AnnealedSMC(chains, reference=reference, num_runs=1, num_moves=5)
         return Reweighted(chains, reference, **options), annealed
     kernel = None
     if settings.kernel == "plain":

@@ -19,6 +19,7 @@ class OneHanded(AbstractGenerator):
         inner: What draws molecules of both hands.
         species: The element of each atom.
         pair: The `stereo_smiles` of the data.
+        num_at_once: The number drawn together; None is that of `inner`.
     """
 
     inner: AbstractGenerator
@@ -31,9 +32,10 @@ class OneHanded(AbstractGenerator):
         inner: AbstractGenerator,
         species: tuple[str, ...],
         pair: tuple[str, str],
+        num_at_once: int | None = None,
     ):
         self.inner, self.species, self.pair = inner, species, pair
-        self.num_at_once = inner.num_at_once
+        self.num_at_once = num_at_once or inner.num_at_once
 
     def draw(
         self, key: Key, energy: AbstractEnergy, num: int, condition: Condition

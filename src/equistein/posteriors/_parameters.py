@@ -38,8 +38,9 @@ class Parameters(eqx.Module):
     labels swaps coordinates of the flat point.
 
     Args:
-        example: A dict of floating-point arrays, with the shapes, and values to start
-            at. Nested dicts make names such as "layer/bias".
+        example: A dict, or another tree such as a named tuple, of floating-point
+            arrays, with the shapes, and values to start at. Nested ones have names such
+            as "layer/bias", items of a list "0", "1" and so on.
         exchangeable: For each parameter with labels, such as components of a mixture,
             the axis of the labels, or several, as (0, 1) for a transition matrix. All
             have the same length, and are permuted together.
@@ -79,7 +80,7 @@ class Parameters(eqx.Module):
 
     def __init__(
         self,
-        example: Mapping[str, Any],
+        example: PyTree,
         *,
         exchangeable: Mapping[str, Any] | None = None,
         periodic: Mapping[str, float] | None = None,
@@ -226,16 +227,18 @@ class Parameters(eqx.Module):
 
 
 def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
-    """Return the arrays of a dict by their names, and the tree's structure."""
-    if not example:
+    """Return the arrays of a tree by their names, and the tree's structure."""
+    if isinstance(example, Mapping):
+        example = dict(example)
+    paths, structure = jax.tree_util.tree_flatten_with_path(example)
+    if not paths or jax.tree_util.all_leaves([example]):
         raise ValueError(
-            "`example` must be a dict from names to arrays, as {'mean': jnp.zeros(3)}, "
-            f"but got {example!r}."
+            "`example` must be a tree of arrays, as {'mean': jnp.zeros(3)}, but got "
+            f"{example!r}."
         )
-    paths, structure = jax.tree_util.tree_flatten_with_path(dict(example))
     leaves = {}
     for path, leaf in paths:
-        name = "/".join(str(getattr(part, "key", part)) for part in path)
+        name = "/".join(map(_name_of, path))
         try:
             array = jnp.asarray(leaf)
         except (TypeError, ValueError) as error:
@@ -252,6 +255,12 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
     with jax.numpy_dtype_promotion("standard"):
         dtype = jnp.result_type(*leaves.values())
     return {name: leaf.astype(dtype) for name, leaf in leaves.items()}, structure
+
+
+def _name_of(part: Any) -> str:
+    """Return the key, the field or the place that a part of a tree's path names."""
+    names = (getattr(part, kind, None) for kind in ("key", "name", "idx"))
+    return str(next((name for name in names if name is not None), part))
 
 
 def _check_names(argument: str, names: Any, leaves: Mapping[str, Array]) -> None:

@@ -26,7 +26,6 @@ from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,
     LangevinState as LangevinState,
-    MALA as MALA,
 )
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains as AbstractMarkovChains,
@@ -34,6 +33,7 @@ from equistein.samplers._markov_chains import (
     ChainParameters as ChainParameters,
     ChainState as ChainState,
 )
+from equistein.samplers._metropolis import HMC as HMC, MALA as MALA
 from equistein.samplers._optimizers import (
     canonical_optimizer as canonical_optimizer,
     gradient_descent as gradient_descent,

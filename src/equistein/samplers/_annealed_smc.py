@@ -1,14 +1,16 @@
 """Annealed sequential Monte Carlo: particles that are weighed, chosen and moved."""
 
 import dataclasses
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
+from scipy.special import stdtrit
 
 from equistein._check_arguments import (
     accept_integer_key,
@@ -21,6 +23,7 @@ from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
     ess_fraction,
+    FittedNormal,
     GeometricPath,
     PathWalker,
     walkers_without_values,
@@ -30,13 +33,26 @@ from equistein.samplers._markov_chains import (
     AbstractPathSampler,
     ChainParameters,
 )
+from equistein.samplers._metropolis import HMC
 from equistein.samplers._steps import check_fraction, rms
 
 _BISECTIONS = 40
+_PILOTS = 4  # at most, to learn the reference
+_PILOT_ESS = 0.7  # times the effective sample size aimed at, in a pilot
+_WIDER, _MOST_GROWTH = 2.0, 4.0  # the reference than particles, that widths grow again
+_MOST_RUNS, _FEWEST_RUNS = 8, 4  # by default
+_MOST_MOVES = 20  # a step, where particles do not forget where they were
+_FORGOTTEN = 0.1  # largest correlation of a coordinate before and after the moves
+_SLOW = 0.01  # change of that correlation in a move that is none
 
 
 class SMCState(eqx.Module):
-    """What the next step needs; walkers have shape (run, member of the run)."""
+    """What the next step needs; walkers have shape (run, member of the run).
+
+    `pilots` is how many more times the path may be walked to learn the reference;
+    `begins` whether the next step begins at the reference, `landed` the particles when
+    all runs had reached the target, infinite before.
+    """
 
     particles: Particles
     walkers: PathWalker
@@ -45,6 +61,9 @@ class SMCState(eqx.Module):
     log_normalizers: Float[Array, " run"]
     parameters: ChainParameters
     reference: PyTree
+    pilots: Int[Array, ""]
+    begins: Bool[Array, ""]
+    landed: Particles
     evaluations: Int[Array, ""]
     step: Int[Array, ""]
 
@@ -80,19 +99,27 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     is `ess_fraction` of the particles, multiplies the weights W by w and the estimate
     of Z by $\sum_i W_i w_i$, resamples systematically where the effective number is
     below half (and where the target is reached, so that the end has equal weights), and
-    moves each particle `num_moves` times. If steps run out before the target is
-    reached, the particles are those of a hotter density: `Samples.summary` holds the
-    inverse temperature, the weights and log Z.
+    moves each particle until they have forgotten where they were: until no coordinate
+    correlates more than .1 with that before the moves, or that changes no more. The
+    metric of the moves is the covariance of another run's particles. If steps run out
+    before the target is reached, the particles are those of a hotter density:
+    `Samples.summary` holds the inverse temperature, the weights and log Z.
+
+    The default reference is learned: pilots go the same way with fewer temperatures,
+    until the reference is about twice as wide as the particles that arrive.
 
     The particles are `num_runs` independent populations, whose estimates of Z give its
     error. The start only says how many there are and, without `reference`, where.
 
     Args:
-        inner: What moves the particles: `MALA`, or one of `from_blackjax`.
+        inner: What moves the particles: `HMC()` by default, `MALA`, or one of
+            `from_blackjax`.
         reference: The density at $\beta = 0$, on the chains' subspace. By default a
-            normal one fitted to the start.
-        num_runs: The number of populations, which divides that of the particles.
-        num_moves: The number of moves a step.
+            normal one, at first three times as wide as the start, then learned; of
+            points with several axes or a projection, as wide as the start.
+        num_runs: The number of populations, which divides that of the particles; by
+            default at most eight and at least four.
+        num_moves: The number of moves a step; None until the particles have forgotten.
         ess_fraction: The conditional effective sample size aimed at.
 
     References:
@@ -100,36 +127,45 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         Johansen and Aston (2016) for the conditional effective sample size.
     """
 
-    inner: AbstractMarkovChains
+    inner: AbstractMarkovChains = HMC()  # noqa: RUF009  it is immutable
     _: dataclasses.KW_ONLY
     reference: AbstractReference | None = None
-    num_runs: int = 4
-    num_moves: int = 5
+    num_runs: int | None = None
+    num_moves: int | None = None
     ess_fraction: float = 0.95
     reaches_reference: bool = eqx.field(default=True, init=False)
+    reach: ClassVar[float] = 3.0
 
     def __check_init__(self):
-        check_integers("AnnealedSMC", num_runs=self.num_runs, num_moves=self.num_moves)
+        given = {"num_runs": self.num_runs, "num_moves": self.num_moves}
+        given = {name: number for name, number in given.items() if number is not None}
+        check_integers("AnnealedSMC", **given)
         check_fraction("AnnealedSMC", ess_fraction=self.ess_fraction)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SMCState:
         """Build the state; the first step replaces the particles by the reference's."""
-        if len(particles) % self.num_runs or len(particles) < 2 * self.num_runs:
+        num, num_runs = len(particles), self.num_runs
+        if num_runs is None:
+            some = range(_MOST_RUNS, _FEWEST_RUNS - 1, -1)
+            num_runs = next((r for r in some if num % r == 0), _FEWEST_RUNS)
+        if num % num_runs or num < 2 * num_runs:
             raise ValueError(
                 f"AnnealedSMC needs at least two `particles` for each of its "
-                f"{self.num_runs} runs, and equally many for each, but got "
-                f"{len(particles)}."
+                f"{num_runs} runs, and equally many for each, but got {num}."
             )
         del log_density  # the particles of the reference are drawn in the first step
         x = jax.vmap(self.inner.project)(particles)
-        by_run = x.reshape(self.num_runs, -1, *x.shape[1:])
+        by_run = x.reshape(num_runs, -1, *x.shape[1:])
         zeros = jnp.zeros(by_run.shape[:2], x.dtype)
-        zero, of_runs = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
+        parameters, base = self._parameters(x, num_runs), self._base(x)
+        is_learned = self.reference is None and isinstance(base, FittedNormal)
+        pilots = _PILOTS if is_learned and parameters.metric is not None else 0
+        zero, of_runs = jnp.zeros((), int), jnp.zeros(num_runs, x.dtype)
         return SMCState(
             x, walkers_without_values(by_run),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), of_runs, of_runs,
-            self._parameters(x, self.num_runs),
-            eqx.filter(self._base(x), eqx.is_array), zero, zero,
+            parameters, eqx.filter(base, eqx.is_array), zero + pilots,
+            jnp.ones((), bool), jnp.full_like(x, jnp.inf), zero, zero,
         )  # fmt: skip
 
     def log_densities(self, state: SMCState) -> Float[Array, " particle"]:
@@ -141,7 +177,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:
         path = self._path(log_density, state.particles, state.reference)
-        draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)
+        draw_key, tune_key, *keys = jr.split(key, 2 + len(state.log_normalizers))
         walkers = self._walkers(draw_key, path, state)
         # At the reference; the moves adapt from then on.
         parameters, tuning = self._tune_if(
@@ -149,20 +185,30 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             state.parameters,
         )  # fmt: skip
         runs, (shares, rates, spent, undefined) = jax.vmap(
-            lambda *run: self._one_run(path, *run)
+            lambda *run: self._one_run(path, state.pilots > 0, *run)
         )(
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
             state.log_normalizers, parameters,
         )  # fmt: skip
-        walkers, _, betas, *_ = runs
+        walkers, log_weights, betas, log_z, parameters = runs
+        if parameters.metric is not None:
+            parameters = _with_metrics(parameters, walkers.point, log_weights)
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
         evaluations = state.evaluations + jnp.max(tuning) + spent
-        evaluations += (state.step == 0).astype(int)
-        new = SMCState(x, *runs, state.reference, evaluations, state.step + 1)
+        evaluations += state.begins.astype(int)
+        lands = jnp.all(betas == 1) & jnp.any(state.inverse_temperatures < 1)
+        new = SMCState(
+            x, walkers, log_weights, betas, log_z, parameters, state.reference,
+            state.pilots, jnp.zeros((), bool), jnp.where(lands, x, state.landed),
+            evaluations, state.step + 1,
+        )  # fmt: skip
+        if self.reference is None and isinstance(path.reference, FittedNormal):
+            new = self._after_pilot(new, path.reference)
         info = SMCInfo(
             _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
-            jnp.min(betas), jnp.min(shares), evaluations, jnp.sum(undefined),
+            jnp.min(new.inverse_temperatures), jnp.min(shares), evaluations,
+            jnp.sum(undefined),
         )  # fmt: skip
         return new, info
 
@@ -171,12 +217,17 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         """Return the temperatures reached, the weights, and log Z with its error.
 
         The mean of the runs' estimates of Z up to the temperature reached, and the
-        standard error of that mean, infinite for one run; both in logarithms.
+        error of that mean, infinite for one run; both in logarithms. It is the standard
+        error, larger as Student's t is wider than a normal density for so few runs.
         """
-        each, runs = np.asarray(state.log_normalizers), self.num_runs
+        each = np.asarray(state.log_normalizers, float)
+        runs = len(each)
         total, weights = np.logaddexp.reduce(each), np.asarray(state.log_weights)
         shares = runs * np.exp(each - total)
-        error = np.std(shares, ddof=1) / runs**0.5 if runs > 1 else np.inf
+        error = np.inf
+        if runs > 1:
+            spread = max(np.std(shares, ddof=1), np.std(each, ddof=1))
+            error = spread / runs**0.5 * stdtrit(runs - 1, 0.975) / stdtrit(1e9, 0.975)
         weights = np.exp(weights - np.logaddexp.reduce(weights, axis=1, keepdims=True))
         return {
             "inverse_temperatures": state.inverse_temperatures,
@@ -195,17 +246,47 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             by_run = lambda leaf: leaf.reshape(*shape, *leaf.shape[1:])
             return jax.tree.map(by_run, walkers)
 
-        return cond_if_any_run(state.step == 0, drawn, state.walkers)
+        return cond_if_any_run(state.begins, drawn, state.walkers)
 
-    def _one_run(self, path, key, walkers, log_weights, beta, log_z, parameters):
+    def _after_pilot(self, state: SMCState, reference: FittedNormal) -> SMCState:
+        """Return the state at the beginning again, if a pilot is at the target.
+
+        The reference is around the particles, twice as wide, and more where they are
+        wider than the last one: then another pilot follows.
+        """
+        ends = (state.pilots > 0) & jnp.all(state.inverse_temperatures == 1)
+
+        def learned():
+            old, x = reference.metric, state.particles
+            metric = old.updated(old.sums(x), len(x))
+            wider = _WIDER * jnp.clip(metric.growth, 1, _MOST_GROWTH)
+            new = FittedNormal(metric.scaled(wider))
+            left = jnp.where(jnp.max(metric.growth) > 1, state.pilots - 1, 0)
+            return eqx.filter(new, eqx.is_array), left
+
+        arrays, pilots = cond_if_any_run(ends, learned, (state.reference, state.pilots))
+        none = lambda leaf: jnp.where(ends, jnp.zeros_like(leaf), leaf)
+        equal = jnp.full_like(state.log_weights, -math.log(state.log_weights.shape[1]))
+        return dataclasses.replace(
+            state,
+            reference=arrays,
+            pilots=pilots,
+            begins=ends,
+            log_weights=jnp.where(ends, equal, state.log_weights),
+            inverse_temperatures=none(state.inverse_temperatures),
+            log_normalizers=none(state.log_normalizers),
+        )
+
+    def _one_run(
+        self, path, is_pilot, key, walkers, log_weights, beta, log_z, parameters
+    ):
         """Weigh, choose and move the particles of one run.
 
         Returns what the state holds of it, and what the info is made of.
         """
         choose_key, key = jr.split(key)
-        new_beta = next_temperature(
-            walkers.log_ratio, log_weights, beta, self.ess_fraction
-        )
+        size = jnp.where(is_pilot, _PILOT_ESS, 1.0) * self.ess_fraction
+        new_beta = next_temperature(walkers.log_ratio, log_weights, beta, size)
         gains = jnp.where(new_beta > beta, (new_beta - beta) * walkers.log_ratio, 0)
         log_weights = log_weights + gains
         log_z = log_z + jax.nn.logsumexp(log_weights)
@@ -219,21 +300,74 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         equal = jnp.full_like(log_weights, -jnp.log(len(log_weights)))
         log_weights = jnp.where(choose, equal, log_weights)
 
-        def move(carry, key):
-            walkers, parameters = carry
+        moved = self._moved(key, path, walkers, new_beta, parameters, beta == 1)
+        walkers, parameters, num_moves, (rates, spent, undefined) = moved
+        run = walkers, log_weights, new_beta, log_z, parameters
+        return run, (share, rates / num_moves.astype(rates.dtype), spent, undefined)
+
+    def _moved(self, key, path, walkers, beta, parameters, at_target):
+        """Move the particles until they have forgotten where they were, or once."""
+        begun = _standardized(walkers.point)
+        most = _MOST_MOVES if self.num_moves is None else self.num_moves
+        if self.num_moves is None:
+            most = jnp.where(at_target, 1, most)
+        one = jnp.ones((), begun.dtype)
+
+        def unfinished(carry):
+            *_, count, before, now, _ = carry
+            if self.num_moves is not None:
+                return count < most
+            falls = (count < 2) | (before - now > _SLOW)
+            return (count < most) & (now > _FORGOTTEN) & falls
+
+        def move(carry):
+            walkers, parameters, count, _, before, totals = carry
             walkers, chances, spent, defined = self.inner.move_all(
-                key, path, walkers, new_beta, parameters
+                jr.fold_in(key, count), path, walkers, beta, parameters
             )
             rate = jnp.mean(chances)
-            record = rate, spent, jnp.sum(~defined)
-            return (walkers, self.inner.adapt(parameters, rate)), record
+            new = rate, jnp.mean(spent.astype(begun.dtype)), jnp.sum(~defined)
+            now = jnp.max(jnp.mean(begun * _standardized(walkers.point), axis=0))
+            totals = jax.tree.map(jnp.add, totals, new)
+            parameters = self.inner.adapt(parameters, rate)
+            return walkers, parameters, count + 1, before, now, totals
 
-        (walkers, parameters), (rates, spent, undefined) = jax.lax.scan(
-            move, (walkers, parameters), jr.split(key, self.num_moves)
+        zero = 0 * one
+        totals = zero, zero, jnp.zeros((), int)
+        start = walkers, parameters, jnp.zeros((), int), one, one, totals
+        walkers, parameters, count, *_, totals = jax.lax.while_loop(
+            unfinished, move, start
         )
-        spent = jnp.mean(jnp.sum(spent, axis=0).astype(float))
-        run = walkers, log_weights, new_beta, log_z, parameters
-        return run, (share, jnp.mean(rates), spent, jnp.sum(undefined))
+        return walkers, parameters, count, totals
+
+
+def _with_metrics(
+    parameters: ChainParameters,
+    points: Float[Array, "run member dim"],
+    log_weights: Float[Array, "run member"],
+) -> ChainParameters:
+    """Return parameters whose metrics are along the shape of the next run's particles.
+
+    A run's own would be correlated with where its particles are, and its moves would
+    no longer leave the density invariant.
+    """
+
+    def updated(metric, points, log_weights):
+        num = len(log_weights)
+        sums = metric.sums(points, jnp.exp(log_weights) * num)
+        return metric.updated(sums, ess_fraction(log_weights) * num)
+
+    others = (jnp.roll(leaf, 1, axis=0) for leaf in (points, log_weights))
+    return dataclasses.replace(
+        parameters, metric=jax.vmap(updated)(parameters.metric, *others)
+    )
+
+
+def _standardized(points: Particles) -> Float[Array, "particle size"]:
+    """Return flat points with mean 0 and mean square 1."""
+    flat = points.reshape(len(points), -1)
+    gaps = flat - jnp.mean(flat, axis=0, keepdims=True)
+    return gaps / jnp.sqrt(jnp.mean(gaps**2, axis=0, keepdims=True) + 1e-30)
 
 
 def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:
@@ -247,7 +381,7 @@ def next_temperature(
     log_ratios: Float[Array, " particle"],
     log_weights: Float[Array, " particle"],
     beta: Scalar,
-    ess_fraction: float,
+    ess_fraction: float | Scalar,
 ) -> Scalar:
     r"""Return the largest $\beta' \le 1$ that keeps the effective sample size."""
 

@@ -54,6 +54,11 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         del state
         return {}
 
+    def for_steps(self, num_steps: int) -> "AbstractSampler[State, Info]":
+        """Return this sampler as a run from its start, of so many steps, needs it."""
+        del num_steps
+        return self
+
     def scale_steps(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
         """Return this sampler with its step sizes, if it has any, multiplied."""
         del factor
@@ -107,6 +112,9 @@ class ShardedSampler(AbstractSampler[Any, Any]):
 
     def summary(self, state: PyTree) -> dict[str, Any]:
         return self.inner.summary(state)
+
+    def for_steps(self, num_steps: int) -> "ShardedSampler":
+        return ShardedSampler(self.inner.for_steps(num_steps), self.mesh)
 
     def scale_steps(self, factor: float | Scalar) -> "ShardedSampler":
         return ShardedSampler(self.inner.scale_steps(factor), self.mesh)

@@ -104,16 +104,19 @@ class BlackJAXChains(AbstractMarkovChains):
     algorithm: str
     options: dict[str, Any]
     num_warmup: int
-    step_size: float | Scalar
+    step_size: float | Scalar | None
     acceptance: float
     project: Callable[[Point], Point]
-    num_adapt: int | Int[Array, ""] = 0  # the warm-up does it
+    num_adapt: int | Int[Array, ""] | None = 0  # the warm-up does it
     annealing: Schedule | None = None
 
-    def parameters(self, particles: Particles) -> ChainParameters:
+    def parameters(
+        self, particles: Particles, learns_metric: bool = False
+    ) -> ChainParameters:
+        del learns_metric  # the warm-up finds a mass matrix
         dtype = particles.dtype
         mass = jnp.ones(self._coordinates(particles[0]).dim, dtype)
-        return ChainParameters(jnp.log(jnp.full((), self.step_size, dtype)), mass)
+        return ChainParameters(jnp.log(jnp.asarray(self.step_size, dtype)), mass)
 
     @accept_integer_key
     def tune(

@@ -16,6 +16,7 @@ from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.kernels import Preconditioner
 from equistein.samplers._steps import identity
 
 
@@ -103,8 +104,38 @@ class Normal(AbstractReference):
         return self.subspace.project(point)
 
 
-def fit_normal(particles: Particles, project: Callable[[Point], Point]) -> Normal:
-    """Return the normal density with the mean and the spread of some particles."""
+class FittedNormal(AbstractReference):
+    """The normal density with the center and the covariance of a preconditioner."""
+
+    metric: Preconditioner
+
+    def log_density(self, point: Point) -> Scalar:
+        square = jnp.sum(self.metric.whiten(point) ** 2)
+        constant = 0.5 * point.size * math.log(2 * math.pi) + self.metric.log_det
+        return -0.5 * square - constant
+
+    @accept_integer_key
+    def sample(self, key: Key, num: int) -> Particles:
+        check_integers("`sample`", num=num)
+        center = self.metric.center
+        z = jr.normal(key, (num, center.size), center.dtype)
+        return center[None] + jax.vmap(self.metric.push)(z)
+
+    def project(self, point: Point) -> Point:
+        return point
+
+
+def fit_normal(
+    particles: Particles, project: Callable[[Point], Point], wider: float
+) -> AbstractReference:
+    """Return a normal density with the mean of some particles, `wider` than them.
+
+    It has their widths, or, where they have several axes or live on a subspace, their
+    mean spread, no wider than theirs.
+    """
+    if project is identity and particles.ndim == 2:
+        metric = Preconditioner.by_width(particles)
+        return FittedNormal(metric.scaled(jnp.full_like(metric.center, wider)))
     particles = jax.vmap(project)(particles)
     center = jnp.mean(particles, axis=0)
     squares = jnp.sum((particles - center[None]) ** 2) / len(particles)
@@ -179,7 +210,7 @@ class GeometricPath(eqx.Module):
 
     def evaluate_raw(self, point: Point) -> PathWalker:
         """Return the walker at a point; its log density may be NaN or infinite."""
-        of_reference = jax.value_and_grad(self.reference.log_density)(point)
+        of_reference = self.of_reference(point)
         of_density = jax.value_and_grad(self.log_density)(point)
         return PathWalker(point, *of_reference, *of_density)
 
@@ -189,6 +220,10 @@ class GeometricPath(eqx.Module):
         assert isinstance(self.reference, AbstractReference)
         points = self.reference.sample(key, num)
         return jax.vmap(self.evaluate)(points.astype(dtype or points.dtype))
+
+    def of_reference(self, point: Point) -> tuple[Scalar, Point]:
+        """Return the log density and the score of the reference."""
+        return jax.value_and_grad(self.reference.log_density)(point)
 
     def tempered(self, walker: PathWalker, beta: Scalar) -> tuple[Scalar, Point]:
         r"""Return the log density and the score at $\beta$, where a walker stands."""

@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float, Int
 from equistein._types import Key, Scalar
 from equistein.samplers._geometric_path import PathWalker
 
-_ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _TO_HOT, _TO_TARGET = 1, 2
 
@@ -20,15 +19,6 @@ _TO_HOT, _TO_TARGET = 1, 2
 def first_ladder(num: int) -> Float[np.ndarray, " temperature"]:
     """Return inverse temperatures from 1 to 0, closest at the hot end."""
     return (np.arange(num - 1, -1, -1) / (num - 1)) ** 4
-
-
-def is_round_end(step: Int[Array, ""], num_adapt: int) -> Bool[Array, ""]:
-    """Return whether the ladder moves after this many steps.
-
-    The rounds double in length; the last half of the adaptation is for step sizes.
-    """
-    ends = [num_adapt >> j for j in range(1, _ROUNDS) if num_adapt >> j]
-    return jnp.any(step == jnp.asarray(ends, int))
 
 
 def equal_rejection(
@@ -45,7 +35,19 @@ def equal_rejection(
     barrier = jnp.cumsum(jnp.maximum(rejections, _MIN_REJECTION))
     barrier = jnp.concatenate([jnp.zeros_like(barrier[:1]), barrier])
     wanted = barrier[-1] * jnp.linspace(0, 1, len(betas), dtype=betas.dtype)
-    return jnp.interp(wanted, barrier, betas).at[0].set(1).at[-1].set(betas[-1])
+    return interpolate(wanted, barrier, betas).at[0].set(1).at[-1].set(betas[-1])
+
+
+def interpolate(
+    x: Float[Array, " n"], places: Float[Array, " m"], values: Float[Array, " m"]
+) -> Float[Array, " n"]:
+    """Return the values at x, linearly between rising places: few compiled lines.
+
+    They are summed from the last on, so that small values there are exact.
+    """
+    widths = jnp.maximum(places[1:] - places[:-1], jnp.finfo(places.dtype).tiny)
+    parts = jnp.clip((x[:, None] - places[None, :-1]) / widths[None], 0, 1)
+    return values[-1] - jnp.sum((1 - parts) * (values[1:] - values[:-1])[None], axis=1)
 
 
 def check_ladder(ladder: Any, reference: Any) -> np.ndarray:
@@ -125,46 +127,59 @@ def _note_arrivals(replicas: Replicas) -> Replicas:
 
 
 class PathStatistics(eqx.Module):
-    """Sums over `num_steps` steps.
+    r"""Sums over `num_steps` steps.
+
+    The ratio of the normalizers of two neighbors is, for any constant C,
+
+    $$\frac{Z_k}{Z_{k + 1}} = e^C\, \frac{\langle \sigma(\Delta - C) \rangle_{k + 1}}
+      {\langle \sigma(C - \Delta) \rangle_k}, \qquad
+      \Delta = (\beta_k - \beta_{k + 1}) \log \frac pb, \quad
+      \sigma(x) = \frac1{1 + e^{-x}},$$
+
+    with the least error where $e^C$ is the ratio itself: C is what was estimated
+    before. As $\sigma$ is bounded, so is the variance, whatever the tails.
 
     Attributes:
         rejected: The probabilities that each pair of neighbors refuses to swap.
         asked: How often each pair was asked to.
         log_ratios: The log ratios of target and reference.
-        stones: The ratios of the densities at neighboring temperatures, at the hotter
-            one's points: the logarithms of their sums.
-        inverse_stones: Those of the inverse ratios, at the colder one's points.
-        inside: How often the hottest point had positive density.
+        offsets: The constants C.
+        stones: The logarithms of the sums at the hotter points of each pair.
+        inverse_stones: Those at the colder points.
+
+    References:
+        Bennett (1976), Efficient estimation of free energy differences from Monte Carlo
+        data; Meng and Wong (1996).
     """
 
     rejected: Float[Array, " pair"]
     asked: Float[Array, " pair"]
     log_ratios: Float[Array, "temperature chain"]
+    offsets: Float[Array, " pair"]
     stones: Float[Array, "pair chain"]
     inverse_stones: Float[Array, "pair chain"]
-    inside: Float[Array, " chain"]
     num_steps: Scalar
 
     @classmethod
-    def empty(cls, num: int, chains: int, dtype: jnp.dtype) -> "PathStatistics":
+    def empty(
+        cls, num: int, chains: int, offsets: Float[Array, " pair"]
+    ) -> "PathStatistics":
         """Return the statistics of no step."""
-        pairs, stones = jnp.zeros(num - 1, dtype), jnp.zeros((num - 1, chains), dtype)
-        log_zero = stones - jnp.inf
-        ratios = jnp.zeros((num, chains), dtype)
-        return cls(
-            pairs, pairs, ratios, log_zero, log_zero, ratios[0], jnp.zeros((), dtype)
-        )
+        log_zero = jnp.full((num - 1, chains), -jnp.inf, offsets.dtype)
+        ratios = jnp.zeros((num, chains), offsets.dtype)
+        pairs, none = jnp.zeros_like(offsets), jnp.zeros((), offsets.dtype)
+        return cls(pairs, pairs, ratios, offsets, log_zero, log_zero, none)
 
     def with_walkers(
         self, walkers: PathWalker, betas: Float[Array, " temperature"]
     ) -> "PathStatistics":
         """Return the statistics with another step's walkers."""
         ratio, gaps = walkers.log_ratio, (betas[:-1] - betas[1:])[:, None]
+        sigmoid, offsets = jax.nn.log_sigmoid, self.offsets[:, None]
         return PathStatistics(
-            self.rejected, self.asked, self.log_ratios + ratio,
-            jnp.logaddexp(self.stones, gaps * ratio[1:]),
-            jnp.logaddexp(self.inverse_stones, -gaps * ratio[:-1]),
-            self.inside + jnp.isfinite(ratio[-1]).astype(self.inside.dtype),
+            self.rejected, self.asked, self.log_ratios + ratio, self.offsets,
+            jnp.logaddexp(self.stones, sigmoid(gaps * ratio[1:] - offsets)),
+            jnp.logaddexp(self.inverse_stones, sigmoid(offsets - gaps * ratio[:-1])),
             self.num_steps + 1,
         )  # fmt: skip
 
@@ -181,28 +196,61 @@ class PathStatistics(eqx.Module):
         """The rate at which each pair of neighbors refuses to swap."""
         return self.rejected / self.asked.clip(1)
 
-    def log_normalizer(self, betas: np.ndarray) -> dict[str, Any]:
-        """Return log Z by stepping stones, its error, and by integration, in NumPy.
+    @property
+    def sums(self) -> tuple[Any, Any]:
+        """The logarithms of the sums at the hotter and the colder points."""
+        return self.stones, self.inverse_stones
 
-        The way back to the reference ends where the density is positive: it misses the
-        reference's mass elsewhere, which is counted. One ladder has an infinite error.
+    def restarted(
+        self,
+        restarts: Bool[Array, ""],
+        betas: Float[Array, " temperature"],
+        new: Float[Array, " temperature"],
+    ) -> "PathStatistics":
+        """Return empty statistics for another ladder, if told to.
+
+        The constants are the ratios between its temperatures, by these statistics.
         """
-        stones, inverse, inside = self.stones, self.inverse_stones, self.inside
-        chains, num_steps = stones.shape[1], float(self.num_steps)
+        sums = (jax.nn.logsumexp(s, axis=1) for s in self.sums)
+        ratios = self.offsets + jnp.subtract(*sums)
+        ratios = jnp.where(jnp.isfinite(ratios), ratios, self.offsets)
+        total = jnp.concatenate([jnp.zeros_like(ratios[:1]), jnp.cumsum(ratios)])
+        places = interpolate(-new, -betas, total)
+        num, chains = self.log_ratios.shape
+        empty = self.empty(num, chains, places[1:] - places[:-1])
+        pick = lambda new, old: jnp.where(restarts, new, old)
+        return jax.tree.map(pick, empty, self)
 
-        def bridged(both, inside, num):
-            """Return the estimate by the sums over some ladders, there and back."""
-            gained = np.sum(np.subtract(*both), axis=0)
-            return (gained + np.log(inside) - np.log(num * num_steps)) / 2
+    def log_normalizer(
+        self, first: tuple[np.ndarray, np.ndarray], betas: np.ndarray
+    ) -> dict[str, Any]:
+        """Return log Z with its error, of the halves, and by integration, in NumPy.
 
-        both = (np.logaddexp.reduce(each, axis=1) for each in (stones, inverse))
-        value = bridged(both, inside.sum(), chains)
-        both = (_sums_without_each(each) for each in (stones, inverse))
-        left = bridged(both, inside.sum() - inside, chains - 1)
+        The error is the jackknife's over the ladders, infinite for one, or half the
+        difference of the halves, of which `first` is one, if that is more.
+        """
+        chains, gaps = self.stones.shape[1], betas[:-1] - betas[1:]
+        halves = np.full(2, np.nan)
+        value = lambda both: np.sum(self.offsets) + np.sum(np.subtract(*both), axis=0)
+        over_chains = lambda logs: np.logaddexp.reduce(logs, axis=1)
+        both = tuple(map(over_chains, self.sums))
+        found, left = value(both), value(tuple(map(_sums_without_each, self.sums)))
         error = np.sqrt((chains - 1) * np.var(left)) if chains > 1 else np.inf
-        slopes = np.mean(self.log_ratios, axis=1, dtype=float) / num_steps
-        area = np.sum((betas[:-1] - betas[1:]) * (slopes[:-1] + slopes[1:])) / 2
-        return {"log_z": value, "log_z_thermodynamic": area, "log_z_error": error}
+        early = tuple(map(over_chains, first))
+        if np.all(np.isfinite(early)) and np.all(np.less(early, both)):
+            late = [
+                b + np.log(-np.expm1(e - b)) for e, b in zip(early, both, strict=True)
+            ]
+            halves = np.array([value(early), value(late)])
+        slopes = np.mean(self.log_ratios, axis=1, dtype=float) / self.num_steps
+        area = np.sum(gaps * (slopes[:-1] + slopes[1:])) / 2
+        return {
+            "log_z": found,
+            "log_z_error": np.fmax(error, np.abs(halves[1] - halves[0]) / 2),
+            "log_z_of_halves": halves,
+            "log_z_jackknife": error,
+            "log_z_thermodynamic": area,
+        }
 
 
 def _sums_without_each(logs: Any) -> np.ndarray:

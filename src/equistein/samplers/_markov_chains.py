@@ -1,8 +1,9 @@
 """Independent Markov chains, and the base of samplers that move them along a path."""
 
 import abc
+import dataclasses
 from collections.abc import Callable
-from typing import Any, Generic, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias
 
 import equinox as eqx
 import jax
@@ -11,8 +12,10 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.kernels import PointSums
 from equistein.samplers._base import AbstractSampler, cond_if_any_run, Info, State
 from equistein.samplers._geometric_path import (
     AbstractReference,
@@ -31,6 +34,9 @@ from equistein.samplers._steps import (
 
 _TUNE = 2**31 - 1  # number of a key apart from those that `noise` splits
 _GAIN = 0.2  # change of the log step size per unit of acceptance rate
+_ROUNDS = 12  # of adaptation, at most; each is as long as all before it
+_INDEPENDENT = 0.1  # of the draws of a chain, about
+NUM_ADAPT = 1_000  # where the number of steps is not known
 
 Move: TypeAlias = tuple[
     PathWalker, Float[Array, "*chain"], Int[Array, "*chain"], Bool[Array, "*chain"]
@@ -42,11 +48,50 @@ that it took, and whether the log density at the proposal was not NaN."""
 class ChainParameters(eqx.Module):
     """What a move is tuned by, at one temperature.
 
-    The inverse mass matrix is diagonal, or None for a move without one.
+    The inverse mass matrix is BlackJAX's, diagonal; the metric is a `Preconditioner`,
+    which is learned from the sums over the chains' points. Each is None for a move
+    without one.
     """
 
-    log_step_size: Scalar
+    log_step_size: Float[Array, "*temperature"]
     inverse_mass_matrix: Any = None
+    metric: Any = None
+    sums: PointSums | None = None
+
+    def with_points(self, points: Particles) -> "ChainParameters":
+        """Return the parameters with some points added to the sums."""
+        if self.metric is None:
+            return self
+        return dataclasses.replace(self, sums=self.sums + self.metric.sums(points))
+
+    def forget(self, forgets: Bool[Array, ""]) -> "ChainParameters":
+        """Return the parameters with empty sums, if told to."""
+        if self.sums is None:
+            return self
+        kept = self.sums * jnp.where(forgets, 0, 1).astype(self.log_step_size.dtype)
+        return dataclasses.replace(self, sums=kept)
+
+
+def num_independent(sums: PointSums) -> Scalar:
+    """Return how many independent points those of the chains are worth, about."""
+    return _INDEPENDENT * sums.count
+
+
+def is_round_end(
+    step: Int[Array, ""], num_adapt: int | Int[Array, ""]
+) -> tuple[Bool[Array, ""], Bool[Array, ""], Bool[Array, ""]]:
+    """Return whether a round of adaptation ends after a step, is the last, is at half.
+
+    The rounds double in length; the last fifth of the adaptation is for step sizes.
+    """
+    last = last_round(num_adapt)
+    ends = last >> on_device(np.arange(_ROUNDS))
+    return jnp.any(step == ends), step == last, jnp.any(step == ends - (ends >> 2))
+
+
+def last_round(num_adapt: int | Int[Array, ""]) -> Int[Array, ""]:
+    """Return the step at which the last round of learning ends."""
+    return jnp.asarray(num_adapt, int) * 4 // 5
 
 
 class ChainState(eqx.Module):
@@ -61,6 +106,7 @@ class ChainState(eqx.Module):
     parameters: ChainParameters
     evaluations: Int[Array, ""]
     remainder: Int[Array, ""]
+    num_adapt: Int[Array, ""]
     step: Int[Array, ""]
 
 
@@ -88,19 +134,21 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     ends at one; the parameters, such as a step size, belong to a temperature.
 
     Attributes:
-        step_size: The initial step size.
+        step_size: The initial step size; None to learn it, and a metric.
         project: What puts a point onto the subspace the particles live on.
-        num_adapt: The number of steps, from the start, in which the step size adapts.
+        num_adapt: The number of steps, from the start, in which the step size adapts;
+            None for half of a run's where the step size is learned, and else none.
         acceptance: The acceptance rate aimed at.
         annealing: The inverse temperature as a function of the steps taken; None is 1.
             It must be None where another sampler sets the temperature.
     """
 
-    step_size: eqx.AbstractVar[float | Scalar]
+    step_size: eqx.AbstractVar[float | Scalar | None]
     project: eqx.AbstractVar[Callable[[Point], Point]]
-    num_adapt: eqx.AbstractVar[int | Int[Array, ""]]
+    num_adapt: eqx.AbstractVar[int | Int[Array, ""] | None]
     acceptance: eqx.AbstractVar[float]
     annealing: eqx.AbstractVar[Schedule | None]
+    default_step: ClassVar[float] = 1.0
 
     def __check_init__(self):
         name = type(self).__name__
@@ -108,12 +156,26 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         check_fraction(name, acceptance=self.acceptance)
 
     def scale_steps(self, factor: float | Scalar) -> "AbstractMarkovChains":
-        """Return these chains with their initial step size multiplied."""
+        """Return these chains with their initial step size multiplied, if it is set."""
+        if self.step_size is None:
+            return self
         return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
+    def for_steps(self, num_steps: int) -> "AbstractMarkovChains":
+        """Return these chains for a run: what is learned is learned in half of it."""
+        if self.num_adapt is not None or self.step_size is not None:
+            return self
+        half = on_device(np.asarray(num_steps // 2))
+        return dataclasses.replace(self, num_adapt=half)
+
     @abc.abstractmethod
-    def parameters(self, particles: Particles) -> ChainParameters:
-        """Return the initial parameters."""
+    def parameters(
+        self, particles: Particles, learns_metric: bool = False
+    ) -> ChainParameters:
+        """Return the initial parameters, with a metric that is learned, if it can be.
+
+        A metric is learned of points with one axis that live everywhere.
+        """
 
     @abc.abstractmethod
     def move(
@@ -163,7 +225,20 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
         log_size = parameters.log_step_size + _GAIN * (rate - self.acceptance)
-        return ChainParameters(log_size, parameters.inverse_mass_matrix)
+        return dataclasses.replace(parameters, log_step_size=log_size)
+
+    def learn(self, parameters: ChainParameters) -> ChainParameters:
+        """Return the parameters with the metric of the points in the sums.
+
+        The step size begins again where it began, as it is in units of the metric.
+        """
+        sums = parameters.sums
+        if sums is None:
+            return parameters
+        metric = parameters.metric.updated(sums, num_independent(sums))
+        size = self.default_step if self.step_size is None else self.step_size
+        log_size = jnp.log(jnp.asarray(size, sums.weight.dtype))
+        return dataclasses.replace(parameters, log_step_size=log_size, metric=metric)
 
     def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
         """Build the state; the particles are projected."""
@@ -171,7 +246,13 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         # The path from a flat reference is p^beta.
         walkers = jax.vmap(GeometricPath(log_density, Flat()).evaluate)(x)
         zero = jnp.zeros((), int)
-        return ChainState(x, walkers, self.parameters(x), zero + 1, zero, zero)
+        parameters = self.parameters(x, learns_metric=self.step_size is None)
+        num_adapt = self.num_adapt
+        if num_adapt is None:
+            num_adapt = 0 if self.step_size is not None else NUM_ADAPT
+        return ChainState(
+            x, walkers, parameters, zero + 1, zero, jnp.asarray(num_adapt, int), zero
+        )
 
     @accept_integer_key
     def step(
@@ -189,14 +270,19 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
             key, path, state.walkers, beta, parameters
         )
         rate = jnp.mean(chances)
-        if_adapting = lambda a, b: jnp.where(state.step < self.num_adapt, a, b)
+        if_adapting = lambda a, b: jnp.where(state.step < state.num_adapt, a, b)
         adapted = self.adapt(parameters, rate)
+        if parameters.metric is not None:
+            ends, _, at_half = is_round_end(state.step + 1, state.num_adapt)
+            adapted = adapted.with_points(walkers.point)
+            adapted = cond_if_any_run(ends, lambda: self.learn(adapted), adapted)
+            adapted = adapted.forget(ends | at_half)
         next_parameters = jax.tree.map(if_adapting, adapted, parameters)
         total = state.remainder + jnp.sum(spent)
         evaluations = state.evaluations + tune_evaluations + total // num
         new = ChainState(
             walkers.point, walkers, next_parameters, evaluations, total % num,
-            state.step + 1,
+            state.num_adapt, state.step + 1,
         )  # fmt: skip
         info = ChainInfo(
             jnp.mean(state.walkers.value), rate, rms(walkers.point - x),
@@ -223,6 +309,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     inner: eqx.AbstractVar[AbstractMarkovChains]
     reference: eqx.AbstractVar[AbstractReference | None]
     reaches_reference: eqx.AbstractVar[bool]
+    reach: ClassVar[float] = 1.0  # times the spread of the start, of that reference
 
     def __check_init__(self):
         if self.inner.annealing is not None:
@@ -245,7 +332,10 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "chains: give both the same, as Normal(center, scale, cloud) and "
                 "MALA(..., project=cloud.project)."
             )
-        bad = int(np.sum(np.isnan(values) | (values == np.inf)))
+        bad = values == np.inf
+        if self.reference is not None:  # by default it is wide, and NaN is counted
+            bad |= np.isnan(values)
+        bad = int(np.sum(bad))
         if bad or not np.any(np.isfinite(values)):
             fault = f"infinite or NaN at {bad}" if bad else "zero density at all"
             raise ValueError(
@@ -264,7 +354,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
             return self.reference
         if not self.reaches_reference:
             return Flat()
-        return fit_normal(particles, self.inner.project)
+        return fit_normal(particles, self.inner.project, self.reach)
 
     def _path(
         self, log_density: LogDensity, particles: Particles, arrays: PyTree
@@ -277,7 +367,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     def _parameters(self, particles: Particles, num: int) -> ChainParameters:
         """Return those of `num` temperatures, before the density is known."""
         repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
-        return jax.tree.map(repeat, self.inner.parameters(particles))
+        parameters = self.inner.parameters(particles, learns_metric=True)
+        return jax.tree.map(repeat, parameters)
 
     def _tune_if(
         self,
@@ -290,6 +381,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     ) -> tuple[ChainParameters, Int[Array, " temperature"]]:
         """Tune each temperature's parameters to its density, if it is time."""
         num = len(betas)
+        if type(self.inner).tune is AbstractMarkovChains.tune:  # which does nothing
+            return parameters, jnp.zeros(num, int)
         return cond_if_any_run(
             due,
             lambda: jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(

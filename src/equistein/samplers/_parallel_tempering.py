@@ -1,6 +1,7 @@
 """Parallel tempering: chains at several temperatures that swap their points."""
 
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,9 +14,11 @@ from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Keys, LogDensity, Particles, Scalar
+from equistein.kernels import Preconditioner
 from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
+    FittedNormal,
     GeometricPath,
     PathWalker,
 )
@@ -23,7 +26,6 @@ from equistein.samplers._ladder import (
     check_ladder,
     equal_rejection,
     first_ladder,
-    is_round_end,
     PathStatistics,
     Replicas,
     swap_neighbors,
@@ -32,12 +34,23 @@ from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
     AbstractPathSampler,
     ChainParameters,
+    is_round_end,
+    last_round,
+    NUM_ADAPT,
 )
+from equistein.samplers._metropolis import HMC
 from equistein.samplers._steps import rms
+
+_WIDER = 2.0  # the reference than the target's chains, when both are known
+_MOST_GROWTH = 4.0  # of the target's spread in a round, that the next may repeat
 
 
 class TemperingState(eqx.Module):
-    """What the next step needs; replicas have shape (temperature, chain)."""
+    """What the next step needs; replicas have shape (temperature, chain).
+
+    `first_half` are the sums of the statistics when half as many steps as adapted were
+    measured.
+    """
 
     particles: Particles
     replicas: Replicas
@@ -45,7 +58,9 @@ class TemperingState(eqx.Module):
     inverse_temperatures: Float[Array, " temperature"]
     reference: PyTree
     statistics: PathStatistics
+    first_half: tuple[Float[Array, "pair chain"], Float[Array, "pair chain"]]
     evaluations: Int[Array, ""]
+    num_adapt: Int[Array, ""]
     step: Int[Array, ""]
 
 
@@ -82,21 +97,26 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     $$\min\Bigl(1, \Bigl[\frac{p(x_{k + 1})\, b(x_k)}{b(x_{k + 1})\, p(x_k)}
       \Bigr]^{\beta_k - \beta_{k + 1}}\Bigr).$$
 
-    At $\beta = 0$ the chain is an independent sample of the reference in each step. In
-    the first `num_adapt` steps the ladder moves so that all neighbors refuse equally
-    often, and the step sizes adapt; then both are kept, and the distribution is exact.
-    From then on `Samples.summary` measures $\log Z$, if the ladder ends at 0. With
-    several modes, take more temperatures than twice the `barrier`, the sum of the
-    rejection rates.
+    At $\beta = 0$ the chain is an independent sample of the reference in each step. The
+    first `num_adapt` steps learn, in rounds, each as long as all before it. After a
+    round the ladder moves so that all neighbors refuse equally often, the metric of
+    each temperature becomes the covariance of its chains, and the reference a normal
+    density around the target's chains: wider than the start at first, to find modes
+    beyond it, and at last twice as wide as the chains. Step sizes adapt all the time.
+    Then all is kept, and the distribution is exact. From then on `Samples.summary`
+    measures $\log Z$, if the ladder ends at 0. With several modes, take more
+    temperatures than twice the `barrier`, the sum of the rejection rates.
 
     Args:
-        inner: What moves the chains: `MALA`, or one of `from_blackjax`.
+        inner: What moves the chains: `HMC()` by default, `MALA`, or one of
+            `from_blackjax`.
         inverse_temperatures: The ladder, from 1 down; to 0, or to where the density
             has no barriers left. None for `num_temperatures` that adapt, from 1 to 0.
         num_temperatures: Their number, where the ladder is not given.
         reference: The density at $\beta = 0$, on the chains' subspace; by default a
-            normal one fitted to the start. A ladder that ends above 0 has none.
-        num_adapt: The number of steps that adapt.
+            normal one that is learned, or of points with several axes or a projection
+            fitted to the start. A ladder that ends above 0 has none.
+        num_adapt: The number of steps that adapt; by default half of a run's.
 
     References:
         Syed, Bouchard-Côté, Deligiannidis and Doucet (2022), Non-reversible parallel
@@ -106,32 +126,41 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     inner: AbstractMarkovChains
     inverse_temperatures: Float[Array, " temperature"]
     reference: AbstractReference | None
-    num_adapt: int
+    num_adapt: int | Int[Array, ""] | None
     adapts_ladder: bool
     reaches_reference: bool
+    reach: ClassVar[float] = 10.0
 
     def __init__(
         self,
-        inner: AbstractMarkovChains,
+        inner: AbstractMarkovChains | None = None,
         inverse_temperatures: Any = None,
         *,
         num_temperatures: int = 12,
         reference: AbstractReference | None = None,
-        num_adapt: int = 1_000,
+        num_adapt: int | None = None,
     ):
         self.adapts_ladder = inverse_temperatures is None
-        least = 4 if self.adapts_ladder else 0
-        check_integers("ParallelTempering", least, num_adapt=num_adapt)
+        if num_adapt is not None:
+            least = 4 if self.adapts_ladder else 0
+            check_integers("ParallelTempering", least, num_adapt=num_adapt)
         if self.adapts_ladder:
             check_integers("ParallelTempering", 2, num_temperatures=num_temperatures)
             ladder = first_ladder(num_temperatures)
         else:
             ladder = check_ladder(inverse_temperatures, reference)
-        self.inner = inner
+        self.inner = HMC() if inner is None else inner
         self.inverse_temperatures = on_device(ladder.astype(float))
         self.reaches_reference = bool(ladder[-1] == 0)
         self.reference = reference
         self.num_adapt = num_adapt
+
+    def for_steps(self, num_steps: int) -> "ParallelTempering":
+        if self.num_adapt is not None:
+            return self
+        half = on_device(np.asarray(num_steps // 2))
+        is_none = lambda leaf: leaf is None
+        return eqx.tree_at(lambda s: s.num_adapt, self, half, is_leaf=is_none)
 
     def init(self, particles: Particles, log_density: LogDensity) -> TemperingState:
         """Build the state; every ladder starts at its particle throughout."""
@@ -141,12 +170,14 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         walkers = jax.vmap(GeometricPath(log_density, reference).evaluate)(x)
         repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
         nowhere = jnp.zeros((num, chains), int)
+        parameters = self._parameters(x, num)
+        num_adapt = NUM_ADAPT if self.num_adapt is None else self.num_adapt
+        statistics = PathStatistics.empty(num, chains, jnp.zeros(num - 1, x.dtype))
         replicas = Replicas(jax.tree.map(repeat, walkers), nowhere, nowhere)
         return TemperingState(
-            x, replicas, self._parameters(x, num),
-            self.inverse_temperatures.astype(x.dtype),
-            eqx.filter(reference, eqx.is_array),
-            PathStatistics.empty(num, chains, x.dtype), zero + 1, zero,
+            x, replicas, parameters, self.inverse_temperatures.astype(x.dtype),
+            eqx.filter(reference, eqx.is_array), statistics, statistics.sums, zero + 1,
+            jnp.asarray(num_adapt, int), zero,
         )  # fmt: skip
 
     def log_densities(self, state: TemperingState) -> Float[Array, " particle"]:
@@ -159,57 +190,128 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         num = len(state.inverse_temperatures)
         keys = jr.split(key, 2 + num)  # to tune, to swap, and of each temperature
         path = self._path(log_density, state.particles, state.reference)
-        betas, is_adapting = state.inverse_temperatures, state.step < self.num_adapt
-        walkers, log_densities = state.replicas.walker, self.log_densities(state)
-        due = state.step == 0
+        betas, num_adapt, step = state.inverse_temperatures, state.num_adapt, state.step
+        due = step == 0
         if self.adapts_ladder:  # and after it moves for the last time
-            due |= state.step == self.num_adapt // 2
+            due |= is_round_end(step, num_adapt)[1]
         parameters, tuning = self._tune_if(
-            due, keys[0], path, walkers.point, betas, state.parameters
+            due, keys[0], path, state.replicas.walker.point, betas, state.parameters
         )
         walkers, chances, evaluations, undefined = self._step_all(
-            keys[2:], path, walkers, betas, parameters
+            keys[2:], path, state.replicas.walker, betas, parameters
         )
-        adapted = jax.vmap(self.inner.adapt)(parameters, jnp.mean(chances, axis=1))
-        if_adapting = lambda new, old: jnp.where(is_adapting, new, old)
         statistics = state.statistics
         if self.reaches_reference:
             statistics = statistics.with_walkers(walkers, betas)
         replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
-        replicas, rejected, due = swap_neighbors(
-            keys[1], replicas, betas, state.step % 2
+        replicas, rejected, asked = swap_neighbors(keys[1], replicas, betas, step % 2)
+        statistics = statistics.with_swaps(rejected, asked)
+        rejections, x = statistics.rejections, replicas.walker.point[0]
+        rates = jnp.mean(chances, axis=1)
+        parameters = self._adapted(parameters, state, rates, replicas.walker.point)
+        half = step + 1 == num_adapt + num_adapt // 2
+        first_half = jax.tree.map(
+            lambda new, old: jnp.where(half, new, old),
+            statistics.sums,
+            state.first_half,
         )
-        statistics = statistics.with_swaps(rejected, due)
-        rejections, step = statistics.rejections, state.step + 1
-        moves = is_round_end(step, self.num_adapt) & self.adapts_ladder
-        new_round = lambda: (
-            jnp.where(moves, equal_rejection(betas, rejections), betas),
-            PathStatistics.empty(num, len(state.particles), betas.dtype),
-        )
-        ends = moves | (step == self.num_adapt)
-        betas, statistics = cond_if_any_run(ends, new_round, (betas, statistics))
-        x = replicas.walker.point[0]
         spent = state.evaluations + jnp.sum(tuning) + evaluations
         new = TemperingState(
-            x, replicas, jax.tree.map(if_adapting, adapted, parameters), betas,
-            state.reference, statistics, spent, step,
+            x, replicas, parameters, betas, state.reference, statistics, first_half,
+            spent, num_adapt, step + 1,
         )  # fmt: skip
+        new = self._learned(new, log_density)
         info = TemperingInfo(
-            jnp.mean(log_densities), jnp.mean(chances[0]),
-            rms(x - state.particles), betas, rejections, jnp.sum(rejections),
-            jnp.sum(replicas.round_trips), spent, undefined,
+            jnp.mean(self.log_densities(state)), jnp.mean(chances[0]),
+            rms(x - state.particles), new.inverse_temperatures, rejections,
+            jnp.sum(rejections), jnp.sum(replicas.round_trips), spent, undefined,
         )  # fmt: skip
         return new, info
+
+    def _adapted(
+        self,
+        parameters: ChainParameters,
+        state: TemperingState,
+        rates: Float[Array, " temperature"],
+        points: Float[Array, "temperature chain *shape"],
+    ) -> ChainParameters:
+        """Return the parameters after a step, while they adapt."""
+        tuned = jax.vmap(self.inner.adapt)(parameters, rates)
+        adapts = state.step < state.num_adapt
+        keep = lambda new, old: jnp.where(adapts, new, old)
+        size = keep(tuned.log_step_size, parameters.log_step_size)
+        add = lambda: jax.vmap(ChainParameters.with_points)(tuned, points).sums
+        sums = cond_if_any_run(adapts, add, tuned.sums)
+        return dataclasses.replace(tuned, log_step_size=size, sums=sums)
+
+    def _learned(
+        self, state: TemperingState, log_density: LogDensity
+    ) -> TemperingState:
+        """Return the state with what was learned, if a round ends, or all rounds."""
+        parameters, betas = state.parameters, state.inverse_temperatures
+        ends, _, at_half = is_round_end(state.step, state.num_adapt)
+        learns_reference = self.reference is None and self.reaches_reference
+        learns_reference &= parameters.metric is not None
+        new_ladder = betas
+        if self.adapts_ladder:
+            new_ladder = equal_rejection(betas, state.statistics.rejections)
+            new_ladder = jnp.where(ends, new_ladder, betas)
+
+        def learned():
+            new, reference = jax.vmap(self.inner.learn)(parameters), state.reference
+            of_reference = values
+            if learns_reference:
+                fitted = self._fitted(_first(new.metric), state)
+                path = GeometricPath(log_density, fitted)
+                reference = eqx.filter(fitted, eqx.is_array)
+                of_reference = jax.vmap(jax.vmap(path.of_reference))(walker.point)
+            return new.log_step_size, new.metric, reference, of_reference
+
+        walker = state.replicas.walker
+        values = walker.reference_value, walker.reference_score
+        old = parameters.log_step_size, parameters.metric, state.reference, values
+        new = old
+        if parameters.metric is not None:
+            new = cond_if_any_run(ends, learned, old)
+        size, metric, reference, values = new
+        forget = jax.vmap(lambda p: p.forget(ends | at_half))
+        parameters = dataclasses.replace(
+            forget(parameters), log_step_size=size, metric=metric
+        )
+        where = lambda r: (r.walker.reference_value, r.walker.reference_score)
+        begins = ends | (state.step == state.num_adapt)
+        return dataclasses.replace(
+            state,
+            parameters=parameters,
+            inverse_temperatures=new_ladder,
+            reference=reference,
+            replicas=eqx.tree_at(where, state.replicas, values),
+            statistics=state.statistics.restarted(begins, betas, new_ladder),
+        )
+
+    def _fitted(self, metric: Preconditioner, state: TemperingState) -> FittedNormal:
+        """Return a reference around the target's chains: in each round less wide.
+
+        Where the chains spread in the last round, they may spread as much again.
+        """
+        last = last_round(state.num_adapt).astype(metric.center.dtype)
+        left = 1 - state.step.astype(last.dtype) / last
+        wider = _WIDER * (self.reach / _WIDER) ** left
+        return FittedNormal(
+            metric.scaled(wider * jnp.clip(metric.growth, 1, _MOST_GROWTH))
+        )
 
     def summary(self, state: TemperingState) -> dict[str, Any]:
         """Return the ladder, how points travel in it, and log Z.
 
-        `log_z` is by stepping stones, both ways; its error is the jackknife's over the
-        ladders, infinite where there is only one or none was measured.
+        `log_z` is by bridges between neighbors; its error is the jackknife's over the
+        ladders, infinite where there is only one or none was measured, or half the
+        difference between the halves of the run, if that is more.
         `log_z_thermodynamic` integrates the mean log ratio by the trapezoid rule.
         Without a step after the adaptation they are NaN.
         """
-        statistics = jax.tree.map(lambda x: np.asarray(x, float), state.statistics)
+        as_floats = lambda tree: jax.tree.map(lambda x: np.asarray(x, float), tree)
+        statistics, first = as_floats((state.statistics, state.first_half))
         betas = np.asarray(state.inverse_temperatures)
         found = {
             "inverse_temperatures": betas,
@@ -219,8 +321,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         }
         if not self.reaches_reference:
             return found
-        if int(state.step) > self.num_adapt:
-            return found | statistics.log_normalizer(betas)
+        if int(state.step) > int(state.num_adapt):
+            return found | statistics.log_normalizer(first, betas)
         unknown = dict.fromkeys(("log_z", "log_z_thermodynamic"), np.nan)
         return found | unknown | {"log_z_error": np.inf}
 
@@ -247,3 +349,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         new = jax.tree.map(append, new, drawn)
         one = jnp.ones_like(chances[0])
         return new, append(chances, one), spent + 1, jnp.sum(~defined)
+
+
+def _first(tree: PyTree) -> PyTree:
+    """Return what is the target's, of parameters of each temperature."""
+    return jax.tree.map(lambda leaf: leaf[0], tree)

@@ -20,6 +20,7 @@ from equistein._progress import progress_bar
 from equistein._sharding import check_agreed, check_mesh, fetch, replicate
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._markov_chains import AbstractMarkovChains, AbstractPathSampler
 from equistein.samplers._samples import (
     collect_samples,
     EvaluationFailed,
@@ -33,6 +34,7 @@ from equistein.samplers._scan import (
     take_steps,
     take_steps_of_runs,
 )
+from equistein.samplers._trees import flatten_trees, is_tree
 from equistein.samplers._validation import (
     callback_errors,
     CallbackError,
@@ -57,6 +59,7 @@ _NUM_CALLS = 20  # compiled calls in a run, at most; Ctrl-C stops it between two
 # By default there are at most 199 records, as the steps between two are rounded down.
 # Each call is padded to 10 of them, so any `num_steps` runs the same code.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
+_FEWEST = 8  # particles where the density is positive, at the start
 _BYTES_PER_RECORD = 128  # bytes of a record without particles, about
 
 
@@ -64,7 +67,7 @@ def run(
     key: Keys | AnyKey,
     sampler: AbstractSampler,
     log_density: LogDensity,
-    particles: Particles | None = None,
+    particles: PyTree | None = None,
     *,
     num_steps: int,
     tol: float | None = None,
@@ -87,7 +90,9 @@ def run(
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once.
         log_density: The unnormalized log density of one point.
         particles: The start, floating point, of shape (n, *shape); of several runs
-            (r, n, *shape).
+            (r, n, *shape). Points may also be trees, such as dicts, lists, named tuples
+            or modules: then a tree of arrays stacked on axis 0. Samplers move flat
+            points, which the history and the state hold.
         num_steps: The number of steps to take.
         tol: Stop once the root mean square length of the updates is below this, in the
             units of the points; None takes all steps. Several runs stop one by one.
@@ -116,6 +121,11 @@ def run(
         EvaluationFailed: If a density that calls Python raises.
     """
     keys = as_keys(key)
+    trees = None
+    if is_tree(particles):
+        axes = 1 if count_runs(keys) is None else 2
+        log_density, particles = flatten_trees(log_density, particles, axes)
+        trees = log_density.unflatten
     setup = _Setup(
         keys, sampler, log_density, count_runs(keys), num_steps, tol, record_every,
         keep, mesh, check,
@@ -123,10 +133,15 @@ def run(
     if mesh is not None:
         mesh = check_mesh("run", mesh)
         setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.shard(mesh))
+    adapted = setup.sampler.for_steps(num_steps)
+    setup = dataclasses.replace(setup, sampler=adapted)
     state, warnings = _initialize(setup, particles, initial_state)
     status, chunks, make_error = _loop(setup, state, progress)
     name = type(sampler).__name__
-    return _finish(setup, state, warnings, status, chunks, make_error, name)
+    samples = _finish(setup, state, warnings, status, chunks, make_error, name)
+    if trees is None:
+        return samples
+    return dataclasses.replace(samples, particles=trees(samples.particles))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,14 +220,41 @@ def _initialize(
     )
     if setup.check:
         check_signature(log_density, one)
-    state, warnings = initial_state, ()
+    state, warnings, thinned = initial_state, (), ()
     with callback_errors():
         begun = _prepare(num_runs, sampler, log_density, state, particles, setup.check)
         state, evaluated = jax.block_until_ready(begun)
         if setup.check:
             resumes = initial_state is not None
+            if not resumes:
+                inside, thinned = _inside(setup, particles, fetch(evaluated)[0])
+                if thinned:
+                    begun = _prepare(num_runs, sampler, log_density, None, inside, True)
+                    state, evaluated = jax.block_until_ready(begun)
             warnings = _check_density(setup, state, fetch(evaluated), resumes)
+            warnings += thinned
     return state, warnings
+
+
+def _inside(
+    setup: _Setup, particles: Any, values: Any
+) -> tuple[Particles, tuple[str, ...]]:
+    """Return the particles where the density is not zero, and a warning if some are.
+
+    Chains, which do not interact, begin there several times instead.
+    """
+    zero = np.asarray(values) == -np.inf
+    num = np.sum(~zero)
+    if setup.num_runs is not None or not np.any(zero) or num < _FEWEST:
+        return particles, ()
+    index = np.flatnonzero(~zero)
+    if isinstance(setup.sampler, AbstractMarkovChains | AbstractPathSampler):
+        index = np.resize(index, len(zero))
+    text = (
+        f"`log_density` is minus infinity at {np.sum(zero)} of {len(zero)} particles "
+        f"at the start: the run begins at the other {num}."
+    )
+    return on_device(np.asarray(fetch(particles))[index]), (text,)
 
 
 def _check_density(

@@ -12,7 +12,6 @@ from jaxtyping import Array, PyTree
 
 from equistein._check_arguments import check_arguments
 from equistein._serialization import load_arrays, save_arrays
-from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._validation import select_run, state_like
 
@@ -23,7 +22,7 @@ class Samples(eqx.Module):
     """The result of a run; of several runs, with a leading axis of runs everywhere.
 
     Attributes:
-        particles: The final particles, stacked on axis 0.
+        particles: The final particles, stacked on axis 0; trees, if they began so.
         history: Arrays with one entry a recorded step: `step`, its number from 1, and
             the sampler's info, such as `evaluations`, the scores taken at each particle
             so far; with `keep`, also `particles`. A run that ended before others
@@ -35,7 +34,7 @@ class Samples(eqx.Module):
         warnings: Reasons to distrust the samples; `run` issues them, too.
     """
 
-    particles: Particles
+    particles: PyTree
     history: dict[str, np.ndarray]
     num_steps: int | np.ndarray
     converged: bool | np.ndarray
@@ -63,7 +62,7 @@ class Samples(eqx.Module):
 
     def __repr__(self) -> str:
         """Return the number, shape and type of the particles, and the steps taken."""
-        runs, particles = "", self.particles
+        runs, particles = "", jax.tree.leaves(self.particles)[0]
         if isinstance(self.num_steps, np.ndarray):
             runs, particles = f"{len(particles)} runs, each of ", particles[0]
         ends = np.unique([np.min(self.num_steps), np.max(self.num_steps)])
@@ -81,18 +80,24 @@ class Samples(eqx.Module):
     def plot(self) -> Any:
         """Return a matplotlib figure of the particles and of how the run went.
 
-        Of points with more than two coordinates the first two are shown.
+        Of points with more than two coordinates the first two are shown, of trees the
+        first leaf.
         """
         from equistein.plotting import run_figure  # loads matplotlib
 
-        particles, history = jax.tree.map(np.asarray, (self.particles, self.history))
+        leaf = jax.tree.leaves(self.particles)[0]
+        particles, history = jax.tree.map(np.asarray, (leaf, self.history))
         if not isinstance(self.num_steps, np.ndarray):
             particles, history = jax.tree.map(lambda x: x[None], (particles, history))
         return run_figure(particles, history)
 
     def save(self, path: pathlib.Path | str) -> None:
-        """Write the samples to an .npz file, with the state to continue from."""
-        parts = {"particles": self.particles}
+        """Write the samples to an .npz file, with the state to continue from.
+
+        Trees are written as flat points.
+        """
+        is_array = isinstance(self.particles, jax.Array | np.ndarray)
+        parts = {"particles": self.particles if is_array else self.state.particles}
         parts |= {f"history/{name}": value for name, value in self.history.items()}
         parts |= {f"summary/{name}": value for name, value in self.summary.items()}
         leaves = jax.tree.leaves(eqx.filter(self.state, eqx.is_array))

@@ -20,6 +20,7 @@ from equistein.kernels import (
     AbstractBandwidth,
     AbstractKernel,
     measured_bandwidth,
+    RBF,
 )
 from equistein.samplers._base import AbstractSampler, cond_if_any_run
 from equistein.samplers._optimizers import canonical_optimizer, vector_adam
@@ -75,8 +76,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     and breaks rotations, `vector_adam` does not.
 
     Args:
-        kernel: What turns scores into forces.
-        optimizer: The Optax transformation, such as `vector_adam(0.1)`.
+        kernel: What turns scores into forces; `RBF()` by default.
+        optimizer: The Optax transformation; `vector_adam(0.1)` by default.
         annealing: The inverse temperature $\beta$ as a function of the number of steps
             taken, such as `Geometric(1_000)`; 1 by default.
         langevin: The step size $\eta$, a number or a function like `annealing`, of a
@@ -96,8 +97,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         for the noise.
     """
 
-    kernel: AbstractKernel
-    optimizer: optax.GradientTransformation = eqx.field(converter=canonical_optimizer)
+    kernel: AbstractKernel = eqx.field(default_factory=RBF)
+    optimizer: optax.GradientTransformation = eqx.field(
+        converter=canonical_optimizer, default_factory=lambda: vector_adam(0.1)
+    )
     _: dataclasses.KW_ONLY
     annealing: Schedule | None = None
     langevin: StepSize = 0.0

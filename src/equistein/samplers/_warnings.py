@@ -12,6 +12,7 @@ from jaxtyping import Float
 from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._evidence import path_warnings
 from equistein.samplers._markov_chains import ChainState
 from equistein.samplers._samples import Samples
 from equistein.samplers._validation import callback_errors, CallbackError
@@ -114,6 +115,8 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
         )
         scores = np.asarray(samples.state.walkers.score)
         found.append(unguided_warning(end, scores, "at the end", reason))
+    if samples.num_steps >= _FEW_STEPS:
+        found += path_warnings(samples, start)
     if "weights" in samples.summary:
         found.append(_weights_warning(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]

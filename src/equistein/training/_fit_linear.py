@@ -90,7 +90,7 @@ def fit_linear(
     box, spread = Box(some, group), float(np.std(source.some))
     reference = Normal(box.center, 1.5 * spread, group)
     chains = MALA(1e-3 * spread**2, project=group.project)
-    sampler = AnnealedSMC(chains, reference=reference, num_runs=1)
+    sampler = AnnealedSMC(chains, reference=reference, num_runs=1, num_moves=5)
     options = {"num_steps": 2_000, "num_at_once": 1_024, "num_at_least": 256}
     generator = SamplingGenerator(sampler, box, **options)
     fitted = Fitted(energy, {}, [], generator, reference, noise=noise)

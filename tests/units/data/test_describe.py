@@ -53,8 +53,9 @@ def test_hands_are_counted():
     positions = embed("FC(Cl)Br", symbols)
     noise = 0.02 * np.random.default_rng(0).normal(size=(20, 5, 3))
     frames, group = positions + noise, PointCloud(symbols, 3)
-    with pytest.warns(DataWarning, match="reflections=False"):
-        describe(frames, species=symbols, group=group)
+    found = describe(frames, species=symbols, group=group)
+    assert "one hand" in str(found)
+    assert found.numbers["same_hand"] == 1
     frames[:8, :, 0] *= -1
     found = describe(frames, species=symbols, group=group)
     assert not found.warnings

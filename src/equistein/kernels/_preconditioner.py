@@ -1,0 +1,227 @@
+"""Preconditioners: the shape of a density, learned from a population of points."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from equistein._check_arguments import check_arguments
+from equistein._products import matmul
+from equistein._types import Particles, Point, Scalar
+from equistein.groups import AbstractGroup
+
+_DENSE = 100  # dimensions, at most, of a covariance with correlations
+_LEAST, _MOST = 1e-4, 1e4  # that a variance changes by in one update
+_USUAL = 4.0  # squared distance a dimension, at most, that has all its weight
+_FITS = 3  # updates: each shrinks towards the one before
+_NARROW = 1e-4  # width, at least, of the widest
+_AVERAGED = 64  # elements of a group, at most, that a covariance is averaged over
+
+
+class PointSums(eqx.Module):
+    """Weighted sums over points, in the coordinates of a preconditioner.
+
+    Attributes:
+        count: The number of points.
+        weight: The sum of the weights.
+        total: The sum of the coordinates.
+        squares: The sums of their products; of their squares where it is diagonal.
+    """
+
+    count: Scalar
+    weight: Scalar
+    total: Float[Array, " dim"]
+    squares: Float[Array, "dim *dim"]
+
+    def __add__(self, other: "PointSums") -> "PointSums":
+        return jax.tree.map(jnp.add, self, other)
+
+    def __mul__(self, factor: float | Scalar) -> "PointSums":
+        return jax.tree.map(lambda leaf: leaf * factor, self)
+
+
+@check_arguments
+class Preconditioner(eqx.Module):
+    r"""The center and the covariance of a density, as the affine map $x = c + F z$.
+
+    The covariance is $F F^\top$, so that the density of z has about unit covariance.
+    F is a matrix, or of more than 100 dimensions diagonal. Points have one axis.
+
+    Attributes:
+        center: The center $c$.
+        factor: The factor $F$, or its diagonal.
+        inverse: The inverse of F, or its diagonal.
+        log_det: The logarithm of the determinant of F.
+        growth: By how much its columns are wider than before the last update.
+    """
+
+    center: Point
+    factor: Float[Array, "dim *dim"]
+    inverse: Float[Array, "dim *dim"]
+    log_det: Scalar
+    growth: Float[Array, " dim"]
+
+    @classmethod
+    def unit(cls, center: Point) -> "Preconditioner":
+        """Return the one that moves points by a center and leaves their scale."""
+        one = jnp.ones_like(center)
+        factor = jnp.diag(one) if center.size <= _DENSE else one
+        return cls(center, factor, factor, jnp.zeros((), center.dtype), one)
+
+    @classmethod
+    def fit(
+        cls,
+        points: Particles,
+        weights: Float[Array, " particle"] | None = None,
+        group: AbstractGroup | None = None,
+    ) -> "Preconditioner":
+        r"""Return the one of weighted points, averaged over a group.
+
+        The covariance is shrunk as by `updated`, where the weights are worth n equal
+        ones. Averaged over the group, of which 64 random
+        elements are taken where it has more, it is equivariant: $F F^\top$ commutes
+        with each $g$.
+
+        Args:
+            points: Points of shape (n, dim).
+            weights: Their weights, equal by default.
+            group: A group that acts linearly on the points.
+        """
+        weights = jnp.ones(len(points), points.dtype) if weights is None else weights
+        effective = jnp.sum(weights) ** 2 / jnp.sum(weights**2)
+        if group is not None:
+            points, weights = _orbits(group, points, weights)
+        found = cls.by_width(points, weights)
+        for _ in range(_FITS):
+            found = found.updated(found.sums(points, weights), effective)
+        return found
+
+    @classmethod
+    def by_width(
+        cls, points: Particles, weights: Float[Array, " particle"] | None = None
+    ) -> "Preconditioner":
+        """Return the one of weighted points that has no correlations yet."""
+        if points.ndim != 2:
+            raise ValueError(
+                "Preconditioner needs `points` of shape (n, dim), but got "
+                f"{points.shape}. Flatten each point."
+            )
+        weights = jnp.ones(len(points), points.dtype) if weights is None else weights
+        center = jnp.sum(weights[:, None] * points, axis=0) / jnp.sum(weights)
+        gaps = points - center[None]
+        widths = jnp.sqrt(matmul(weights, gaps**2) / jnp.sum(weights))
+        most = jnp.max(widths)
+        widths = jnp.maximum(widths, _NARROW * jnp.where(most > 0, most, 1))
+        return cls.unit(center).scaled(widths)
+
+    def push(self, z: Float[Array, " dim"]) -> Point:
+        """Return $F z$, a difference of points."""
+        return self._times(self.factor, z)
+
+    def pull(self, score: Point) -> Float[Array, " dim"]:
+        r"""Return $F^\top s$, the score of z."""
+        return self._times(self.factor.T, score)
+
+    def whiten(self, point: Point) -> Float[Array, " dim"]:
+        """Return the coordinates z of a point."""
+        return self._times(self.inverse, point - self.center)
+
+    @property
+    def covariance(self) -> Float[Array, "dim dim"]:
+        r"""The matrix $F F^\top$."""
+        dense = self.factor if self.factor.ndim > 1 else jnp.diag(self.factor)
+        return matmul(dense, dense.T)
+
+    def sums(
+        self, points: Particles, weights: Float[Array, " particle"] | None = None
+    ) -> PointSums:
+        """Return the sums over some points, from which `updated` learns.
+
+        Points more than twice as far as is usual weigh less, by the squared distance,
+        so that a few in a heavy tail do not make the covariance.
+        """
+        z = jax.vmap(self.whiten)(points)
+        far = jnp.sum(z**2, axis=1) / (_USUAL * z.shape[1])
+        w = (1 if weights is None else weights) / jnp.maximum(far, 1)
+        if self.factor.ndim > 1:
+            squares = matmul((w[:, None] * z).T, z)
+        else:
+            squares = matmul(w, z**2)
+        count = jnp.asarray(len(z), z.dtype)
+        return PointSums(count, jnp.sum(w), matmul(w, z), squares)
+
+    def updated(
+        self, sums: PointSums, effective: int | float | Scalar
+    ) -> "Preconditioner":
+        r"""Return the preconditioner of the points that were summed.
+
+        Their covariance C in these coordinates becomes
+        $(n C + d\, \mathrm{diag}\, C + I) / (n + d + 1)$ of n independent points, so
+        few points change little.
+
+        Args:
+            sums: Of points, by `sums`.
+            effective: The number n of independent points that they are worth.
+        """
+        mean = sums.total / jnp.maximum(sums.weight, 1e-6)
+        square = sums.squares / jnp.maximum(sums.weight, 1e-6)
+        dim, size = len(mean), jnp.asarray(effective, mean.dtype)
+        if self.factor.ndim > 1:
+            found = square - mean[:, None] * mean[None]
+            found = (
+                size * found
+                + dim * jnp.diag(jnp.diag(found))
+                + jnp.eye(dim, dtype=found.dtype)
+            )
+        else:
+            found = (size + dim) * (square - mean**2) + 1
+        found = found / (size + dim + 1)
+        usable = jnp.all(jnp.isfinite(found)) & (sums.weight > 0)
+        mean = jnp.where(usable, mean, 0)
+        center = self.center + self.push(mean)
+        if self.factor.ndim == 1:
+            spread = _deviations(jnp.where(usable, found, 1))
+            where = lambda p: (p.center, p.growth)
+            return eqx.tree_at(where, self.scaled(spread), (center, spread))
+        found = jnp.where(usable, found, jnp.eye(dim, dtype=found.dtype))
+        variances, axes = jnp.linalg.eigh(found)
+        spread = _deviations(variances)
+        return Preconditioner(
+            center,
+            matmul(self.factor, axes) * spread[None],
+            matmul(axes.T, self.inverse) / spread[:, None],
+            self.log_det + jnp.sum(jnp.log(spread)),
+            spread,
+        )
+
+    def scaled(self, spread: Float[Array, " dim"]) -> "Preconditioner":
+        """Return the one whose columns are longer by these factors."""
+        dense = self.factor.ndim > 1
+        rows = spread[:, None] if dense else spread
+        factor = self.factor * (spread[None] if dense else spread)
+        log_det = self.log_det + jnp.sum(jnp.log(spread))
+        inverse = self.inverse / rows
+        return Preconditioner(self.center, factor, inverse, log_det, self.growth)
+
+    def _times(self, matrix: Array, vector: Array) -> Array:
+        return matmul(matrix, vector) if matrix.ndim > 1 else matrix * vector
+
+
+def _deviations(variances: Float[Array, " dim"]) -> Float[Array, " dim"]:
+    return jnp.sqrt(jnp.clip(variances, _LEAST, _MOST))
+
+
+def _orbits(
+    group: AbstractGroup, points: Particles, weights: Float[Array, " particle"]
+) -> tuple[Float[Array, "copy dim"], Float[Array, " copy"]]:
+    """Return the points moved by elements of a group, and their weights."""
+    order = group.order if group.order is not None else math.inf
+    elements = (
+        group.elements() if order <= _AVERAGED else group.sample(jr.key(0), _AVERAGED)
+    )
+    num = int(min(order, _AVERAGED))
+    moved = jax.vmap(lambda g: jax.vmap(lambda x: group.act(g, x))(points))(elements)
+    return moved.reshape(-1, points.shape[1]), jnp.tile(weights, num)

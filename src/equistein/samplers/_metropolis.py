@@ -1,0 +1,259 @@
+"""Metropolis-adjusted chains: MALA and Hamiltonian Monte Carlo, with a metric."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Int
+
+from equistein._check_arguments import accept_integer_key, check_arguments
+from equistein._numbers import check_integers, check_score_clip
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.kernels import Preconditioner
+from equistein.samplers._geometric_path import GeometricPath, PathWalker
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    ChainParameters,
+    Move,
+)
+from equistein.samplers._steps import check_projection, clip_norms, identity, Schedule
+
+_FAR = 10.0  # widths, beyond which a density may be NaN: no chain lives there
+_SHORT, _LONG = 0.08, 1.2  # of the step size: between them that of HMC is drawn
+
+
+def _parameters(
+    chains: AbstractMarkovChains,
+    particles: Particles,
+    learns_metric: bool,
+    power: int,
+) -> ChainParameters:
+    """Return the first parameters; `power` is that of the step size's units."""
+    dtype, metric, sums = particles.dtype, None, None
+    if learns_metric and particles.ndim == 2 and chains.project is identity:
+        metric = Preconditioner.by_width(particles)
+        nothing = particles[:0]
+        sums = metric.sums(nothing)
+    size = chains.default_step if chains.step_size is None else chains.step_size
+    size = jnp.asarray(size, dtype)
+    if metric is None and chains.step_size is None:
+        gaps = particles - jnp.mean(particles, axis=0, keepdims=True)
+        spread = jnp.sqrt(jnp.mean(gaps**2))
+        size = size * jnp.where(spread > 0, spread, 1) ** power
+    return ChainParameters(jnp.log(size), metric=metric, sums=sums)
+
+
+def _ways(
+    project: Callable[[Point], Point], metric: Preconditioner | None
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    r"""Return $F^\top$ and $F$, or the projection and nothing where F is 1."""
+    return (project, identity) if metric is None else (metric.pull, metric.push)
+
+
+def _is_far(metric: Preconditioner | None, point: Point) -> Bool[Array, ""]:
+    """Return whether a trajectory left for where numbers overflow."""
+    if metric is None:
+        return ~jnp.all(jnp.isfinite(point))
+    return ~(jnp.mean(metric.whiten(point) ** 2) < _FAR**2)
+
+
+def _accept(
+    uniform: Scalar, log_ratio: Scalar, proposal: PathWalker, walker: PathWalker
+) -> tuple[PathWalker, Scalar]:
+    """Return the walker after a proposal, and the probability of acceptance."""
+    finite = jnp.isfinite(log_ratio)
+    chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
+    pick = lambda new, old: jnp.where(uniform < chance, new, old)
+    return jax.tree.map(pick, proposal, walker), chance
+
+
+@check_arguments
+class MALA(AbstractMarkovChains):
+    r"""Move each particle by Langevin proposals, accepted or not.
+
+    $$y = x + \eta\, F F^\top d(x) + \sqrt{2 \eta}\, F \xi, \qquad d = \beta s, \qquad
+      \xi \sim \mathcal N(0, I)$$
+
+    accepted with the probability that leaves $p^\beta$ exactly invariant. For the first
+    `num_adapt` steps $\eta$ moves so that `acceptance` of the proposals are accepted;
+    then it stays, and the distribution is exact. One score evaluation a step.
+
+    The metric $F F^\top$ is 1 where a step size is given, and else a `Preconditioner`
+    learned from the chains while the step adapts, in rounds, each twice as long as the
+    last. Parallel tempering and sequential Monte Carlo learn one at each temperature in
+    any case. Points with several axes or a projection have none.
+
+    Args:
+        step_size: The initial step size $\eta > 0$, in squared units of the points, or
+            of the metric where there is one. By default .3, adapted.
+        num_adapt: The number of steps that adapt $\eta$, and learn the metric. By
+            default half of a run's, or none where a step size is given.
+        acceptance: The acceptance rate aimed at.
+        annealing: The inverse temperature $\beta$ as a function of the steps taken;
+            1 by default.
+        score_clip: The largest norm of the drift d; longer ones are shortened in the
+            proposal, and the distribution stays exact.
+        project: What puts a point onto the subspace the particles live on.
+
+    References:
+        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
+        with the truncated drift; Roberts and Rosenthal (1998) for the acceptance rate.
+    """
+
+    step_size: float | Scalar | None = None
+    _: dataclasses.KW_ONLY
+    num_adapt: int | Int[Array, ""] | None = None
+    acceptance: float = 0.574
+    annealing: Schedule | None = None
+    score_clip: float | Scalar | None = None
+    project: Callable[[Point], Point] = eqx.field(default=identity)
+    default_step: ClassVar[float] = 0.3
+
+    def __check_init__(self):
+        if isinstance(self.num_adapt, int):
+            check_integers("MALA", 0, num_adapt=self.num_adapt)
+        check_score_clip("MALA", self.score_clip)
+
+    def parameters(
+        self, particles: Particles, learns_metric: bool = False
+    ) -> ChainParameters:
+        return _parameters(self, particles, learns_metric, 2)
+
+    @accept_integer_key
+    def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
+        normal_key, uniform_key = jr.split(key)
+        uniform = jr.uniform(uniform_key, points.shape[:1], points.dtype)
+        return jr.normal(normal_key, points.shape, points.dtype), uniform
+
+    def move(
+        self,
+        noise: tuple[Point, Scalar],
+        path: GeometricPath,
+        walker: PathWalker,
+        beta: Scalar,
+        parameters: ChainParameters,
+    ) -> Move:
+        metric = parameters.metric
+        pull, push = _ways(self.project, metric)
+
+        def value_and_drift(walker):
+            value, score = path.tempered(walker, beta)
+            return value, pull(clip_norms(score[None], self.score_clip)[0])
+
+        normal, uniform = noise
+        step_size = jnp.exp(parameters.log_step_size)
+        value, drift = value_and_drift(walker)
+        normal = normal if metric is not None else self.project(normal)
+        shift = jnp.sqrt(2 * step_size) * normal
+        moved = step_size * drift + shift
+        proposal = path.evaluate_raw(walker.point + push(moved))
+        new_value, new_drift = value_and_drift(proposal)
+        reverse = moved + step_size * new_drift
+        gap = jnp.sum(shift**2) - jnp.sum(reverse**2)
+        log_ratio = new_value - value + gap / (4 * step_size)
+        walker, chance = _accept(uniform, log_ratio, proposal, walker)
+        defined = ~jnp.isnan(new_value) | _is_far(metric, proposal.point)
+        return walker, chance, jnp.ones((), int), defined
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        check_projection("MALA", self.project, shape)
+
+
+@check_arguments
+class HMC(AbstractMarkovChains):
+    r"""Move each particle along a short Hamiltonian trajectory, accepted or not.
+
+    A momentum $\rho \sim \mathcal N(0, I)$ is drawn, and each of the `num_leapfrogs`
+    steps is
+
+    $$\rho \leftarrow \rho + \tfrac\varepsilon2 F^\top \beta s(x), \quad
+      x \leftarrow x + \varepsilon F \rho, \quad
+      \rho \leftarrow \rho + \tfrac\varepsilon2 F^\top \beta s(x),$$
+
+    where $\varepsilon$ is the step size times a factor drawn for each particle, with
+    its logarithm uniform from .08 to 1.2: short steps for the narrow places, long ones
+    for the wide. The metric $F F^\top$ is that of `MALA`.
+
+    Args:
+        step_size: The initial step size, in units of the points, or of the metric
+            where there is one. By default .5, adapted.
+        num_leapfrogs: The number of steps of a trajectory, each of which takes one
+            score evaluation.
+        num_adapt: The number of steps that adapt the step size, and learn the metric.
+            By default half of a run's, or none where a step size is given.
+        acceptance: The acceptance rate aimed at.
+        annealing: The inverse temperature $\beta$ as a function of the steps taken;
+            1 by default.
+        project: What puts a point onto the subspace the particles live on.
+
+    References:
+        Neal (2011), MCMC using Hamiltonian dynamics.
+    """
+
+    step_size: float | Scalar | None = None
+    _: dataclasses.KW_ONLY
+    num_leapfrogs: int = 4
+    num_adapt: int | Int[Array, ""] | None = None
+    acceptance: float = 0.75
+    annealing: Schedule | None = None
+    project: Callable[[Point], Point] = eqx.field(default=identity)
+    default_step: ClassVar[float] = 0.5
+
+    def __check_init__(self):
+        check_integers("HMC", num_leapfrogs=self.num_leapfrogs)
+        if isinstance(self.num_adapt, int):
+            check_integers("HMC", 0, num_adapt=self.num_adapt)
+
+    def parameters(
+        self, particles: Particles, learns_metric: bool = False
+    ) -> ChainParameters:
+        return _parameters(self, particles, learns_metric, 1)
+
+    @accept_integer_key
+    def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
+        normal_key, uniform_key = jr.split(key)
+        uniform = jr.uniform(uniform_key, (len(points), 2), points.dtype)
+        return jr.normal(normal_key, points.shape, points.dtype), uniform
+
+    def move(
+        self,
+        noise: tuple[Point, Array],
+        path: GeometricPath,
+        walker: PathWalker,
+        beta: Scalar,
+        parameters: ChainParameters,
+    ) -> Move:
+        metric = parameters.metric
+        pull, push = _ways(self.project, metric)
+        normal, (uniform, fraction) = noise
+        log_factor = math.log(_SHORT) + fraction * math.log(_LONG / _SHORT)
+        step = jnp.exp(parameters.log_step_size + log_factor)
+        start = normal if metric is not None else self.project(normal)
+
+        def energy(walker, momentum):
+            return path.tempered(walker, beta)[0] - 0.5 * jnp.sum(momentum**2)
+
+        def leap(_: Any, carry: tuple[PathWalker, Array]):
+            walker, momentum = carry
+            momentum = momentum + 0.5 * step * pull(path.tempered(walker, beta)[1])
+            walker = path.evaluate_raw(walker.point + push(step * momentum))
+            score = path.tempered(walker, beta)[1]
+            return walker, momentum + 0.5 * step * pull(score)
+
+        proposal, momentum = jax.lax.fori_loop(
+            0, self.num_leapfrogs, leap, (walker, start)
+        )
+        log_ratio = energy(proposal, momentum) - energy(walker, start)
+        value = path.tempered(proposal, beta)[0]
+        defined = ~jnp.isnan(value) | _is_far(metric, proposal.point)
+        walker, chance = _accept(uniform, log_ratio, proposal, walker)
+        spent = jnp.full((), self.num_leapfrogs, int)
+        return walker, chance, spent, defined
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        check_projection("HMC", self.project, shape)
