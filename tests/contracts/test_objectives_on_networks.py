@@ -7,7 +7,11 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.diffusion import NoiseConditionalScoreMatching
+from equistein.diffusion import (
+    DenoisingScoreMatching,
+    NoiseConditionalScoreMatching,
+    ScoreMatching,
+)
 from equistein.energies import PlainEnergy
 from equistein.groups import ImageRotations, PointCloud
 from equistein.models import (
@@ -22,10 +26,8 @@ from equistein.samplers import Langevin
 from equistein.training import (
     Batch,
     ContrastiveDivergence,
-    DenoisingScoreMatching,
     ForceMatching,
     FromData,
-    ScoreMatching,
     SquaredError,
 )
 

@@ -5,11 +5,17 @@ import pytest
 from registries import classes_of
 
 from equistein.groups import Orthogonal, PointCloud
+from equistein.kernels import Preconditioner
 from equistein.samplers import AbstractReference, Normal
+from equistein.samplers._geometric_path import FittedNormal
 
 REFERENCES = {  # adding a reference means adding a line
     "normal": (Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
     "normal off center": (Normal(jnp.array([1.0, -2.0]), 1.5), 2),
+    "normal with a covariance": (
+        FittedNormal(Preconditioner.fit(np.random.default_rng(0).normal(size=(99, 2)))),
+        2,
+    ),
     "normal on clouds": (Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2)), 4),
 }
 every_reference = pytest.mark.parametrize(

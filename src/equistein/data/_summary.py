@@ -19,6 +19,7 @@ from equistein.molecules import (
     main_hand,
     perceive,
     unit_of_length,
+    unit_value,
 )
 
 _NUMBERS = 2e7  # of the first rows, that are looked at
@@ -28,7 +29,6 @@ _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
 _DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
 _MOST_COLUMNS = 200
-_ANGSTROM = {"Bohr": 0.529177, "nm": 10.0, "pm": 0.01, "Angstrom": 1.0}
 
 
 class DataWarning(UserWarning):
@@ -145,7 +145,7 @@ def _add_molecules(
         else "",
         nearest_distance=ratio,
     )
-    points = np.asarray(points, np.float64) * _ANGSTROM[unit]
+    points = np.asarray(points, np.float64) * unit_value(unit, "length")
     _add_thermal(found, points, energies, forces, kelvin)
     if not has_rdkit() or len(species) > _LARGEST:
         return

@@ -88,7 +88,8 @@ class PeriodicRBF(AbstractRadialKernel):
         self.periodic.group(like.shape)
         wraps = np.isfinite(self.periodic.periods)
         radii = np.where(wraps, self.periodic.periods, 1) / (2 * np.pi)
-        return np.broadcast_to(wraps, like.shape), jnp.asarray(radii, like.dtype)
+        wraps, radii = (np.broadcast_to(each, like.shape) for each in (wraps, radii))
+        return wraps, jnp.asarray(radii, like.dtype)
 
     def project(self, point: Point) -> Point:
         self.periodic.group(point.shape)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from equistein._check_arguments import check_arguments
-from equistein.molecules._elements import BOLTZMANN
+from equistein.molecules._elements import BOLTZMANN, Kind, unit_value
 from equistein.molecules._rdkit import has_rdkit, rdkit
 
 _FRAMES = 1_000  # that are looked at, evenly spaced
@@ -26,20 +26,19 @@ _WORK = 0.25  # by which the work between close frames may differ from the energ
 _STEP = 0.1  # of the distance to the nearest atom, that atoms move between close frames
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 
-_ENERGY_UNITS = {  # what one eV is in them
-    "kcal/mol": 23.0605, "kJ/mol": 96.4853, "Hartree": 0.0367493, "Ry": 0.0734986,
-    "meV": 1e3, "eV": 1.0,
-}  # fmt: skip
-_LENGTH_UNITS = {"Bohr": 1.889726, "nm": 0.1, "pm": 100.0, "Angstrom": 1.0}
-_FORCE_UNITS = {
-    name: _ENERGY_UNITS[name.rpartition("/")[0]]
-    / _LENGTH_UNITS[name.rpartition("/")[2]]
-    for name in (
-        "kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr "
-        "kJ/mol/nm Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom "
-        "eV/Bohr eV/nm"
-    ).split()
-}
+
+def _in(kind: Kind, units: str) -> dict[str, float]:
+    """Return what one eV, eV / Angstrom or Angstrom is in each of some units."""
+    return {unit: 1 / unit_value(unit, kind) for unit in units.split()}
+
+
+_ENERGY_UNITS = _in("energy", "kcal/mol kJ/mol Hartree Ry meV eV")
+_LENGTH_UNITS = _in("length", "Bohr nm pm Angstrom")
+_FORCE_UNITS = _in(
+    "force",
+    "kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr kJ/mol/nm "
+    "Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom eV/Bohr eV/nm",
+)
 _OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
 _OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
 _UNEQUAL = (

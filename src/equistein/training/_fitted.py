@@ -97,6 +97,7 @@ class Fitted(eqx.Module):
         Raises:
             ValueError: If there is no generator, or an argument does not fit it.
         """
+        key = as_keys(key)
         if self.generator is None:
             raise ValueError(
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
@@ -115,7 +116,7 @@ class Fitted(eqx.Module):
             label = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=label)
         generator, energy = self.generator, self.energy
-        return generator.sample(as_keys(key), energy, num, condition, progress=progress)
+        return generator.sample(key, energy, num, condition, progress=progress)
 
     def calculator(self, kelvin: float | None = None) -> Any:
         """Return an ASE calculator in eV, as `es.molecules.energy_calculator` does."""

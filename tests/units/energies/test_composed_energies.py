@@ -71,9 +71,9 @@ def test_weights_that_say_nothing_are_told(key):
 
 
 def test_terms_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="pairs of a finite weight"):
+    with pytest.raises(ValueError, match="of a finite weight"):
         SummedEnergy([(float("nan"), KnownEnergy(normal(1.0), Trivial()))])
     with pytest.raises(ValueError, match="at least one"):
         SummedEnergy([])
-    with pytest.raises(ValueError, match="1.0, 3"):
+    with pytest.raises(ValueError, match="`terms`"):
         SummedEnergy([(1.0, 3)])

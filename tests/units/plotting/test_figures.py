@@ -64,6 +64,7 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         3,
     ),
     "molecules": (lambda f: f("OHH", np.stack([WATER] * 9), np.stack([BONDS] * 9)), 16),
+    "parity": (lambda f: f({"energy [eV]": (STEPS, 2 * STEPS)}), 1),
     "planar_energies": (
         lambda f: f(
             {"a": [(GRID, None, "density"), (GRID, CLOUDS["a"][0], "boundary")]},
