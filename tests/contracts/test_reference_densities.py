@@ -1,5 +1,6 @@
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 from registries import classes_of
@@ -13,7 +14,7 @@ REFERENCES = {  # adding a reference means adding a line
     "normal": (Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
     "normal off center": (Normal(jnp.array([1.0, -2.0]), 1.5), 2),
     "normal with a covariance": (
-        FittedNormal(Preconditioner.fit(np.random.default_rng(0).normal(size=(99, 2)))),
+        FittedNormal(Preconditioner.fit(jr.normal(jr.key(0), (99, 2)))),
         2,
     ),
     "normal on clouds": (Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2)), 4),
