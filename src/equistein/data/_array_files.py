@@ -27,13 +27,8 @@ def read_points(path: pathlib.Path) -> np.ndarray:
         DataError: If the file is missing, too large, damaged, pickled, or does not hold
             finite numbers.
     """
-    if not path.is_file():
-        raise DataError(f"There is no file {path}.")
-    if path.suffix not in (".npy", ".npz"):
-        raise DataError(
-            f"{path} must be an .npy file, or an .npz file with an array `x`, but its "
-            f"name ends in {path.suffix or 'nothing'!r}."
-        )
+    if not path.is_file() or path.suffix not in (".npy", ".npz"):
+        raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     values = stored_arrays(path, ["x"])["x"]
     if (
         values.dtype.kind not in "iuf" or values.ndim < 2 or len(values) < 2
@@ -183,11 +178,9 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
     Raises:
         DataError: If the rows do not divide.
     """
-    if dim < 1:
-        raise DataError(f"The dimension of space must be at least 1, but got {dim}.")
     if points.ndim == 3 and points.shape[2] == dim:
         return points
-    if points.ndim == 3 or points[0].size % dim:
+    if dim < 1 or points.ndim == 3 or points[0].size % dim:
         raise DataError(
             f"Points of shape {points.shape[1:]} do not divide into particles of "
             f"dimension {dim}."

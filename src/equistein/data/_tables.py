@@ -84,7 +84,7 @@ def read_table(
         if name in wanted or column.dtype.kind in "fb" or not column.is_unique:
             break
         frame = frame.drop(columns=name)
-        notes.append(f"The first column, {name!r}, numbers or names the rows: left out.")
+        notes.append(f"The first column, {name!r}, numbers or names rows: left out.")
     known = ", ".join(map(repr, frame.columns))
     for name in wanted:
         if name not in frame.columns:
@@ -132,10 +132,10 @@ def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
         raise DataError(f"{path} must end in one of {', '.join(TABLES)}.")
     pandas = _pandas()
     try:
-        if path.suffix.lower() == ".parquet":
-            _check_parquet(path)
-            return pandas.read_parquet(path)
-        return _text_frame(pandas, path, sep, decimal)
+        if path.suffix.lower() != ".parquet":
+            return _text_frame(pandas, path, sep, decimal)
+        _check_parquet(path)
+        return pandas.read_parquet(path)
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -149,9 +149,8 @@ def _check_parquet(path: pathlib.Path) -> None:
 
     with ParquetFile(path) as file:
         about = file.metadata
-        groups = map(about.row_group, range(about.num_row_groups))
-        unpacked = sum(group.total_byte_size for group in groups)
-        needed = max(8 * about.num_rows * about.num_columns, unpacked)
+    sizes = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    needed = max(sum(sizes), 8 * about.num_rows * about.num_columns)
     check_read_size(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 
@@ -165,23 +164,21 @@ def _text_frame(
     if not lines:
         raise ValueError("it is empty")
 
-    def split(by: str) -> list[list[str]]:
-        first = [line.strip(" \n") for line in lines[:_ROWS]]
-        return list(csv.reader(first, delimiter=by, skipinitialspace=True))
-
-    def is_regular(by: str) -> bool:
-        widths = [len(row) for row in split(by)]
-        return min(widths) > 1 and len(set(widths[1:])) <= 1
-
+    first = [line.strip(" \n") for line in lines[:_ROWS]]
     sep = sep.replace("\\t", "\t") if sep else None
-    sep = sep or next(filter(is_regular, _SEPARATORS), ",")
-    sample = "".join(lines[:_ROWS])
-    if sep != "," and not re.search(r"[0-9]\.[0-9]", sample):
-        # Three digits behind a comma may as well be thousands.
-        has_commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
-        decimal = decimal or ("," if has_commas else ".")
-    decimal = decimal or "."
-    words, *rows = split(sep)
+    split = {
+        by: list(csv.reader(first, delimiter=by, skipinitialspace=True))
+        for by in ([sep] if sep else _SEPARATORS)
+    }
+    widths = {by: [len(row) for row in split[by]] for by in split}
+    regular = (by for by in split if min(widths[by]) > 1 >= len({*widths[by][1:]}))
+    sep = sep or next(regular, ",")
+    words, *rows = split[sep]
+    sample = " ".join(first)
+    # Three digits behind a comma may as well be thousands.
+    commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
+    has_points = sep == "," or re.search(r"[0-9]\.[0-9]", sample)
+    decimal = decimal or ("," if commas and not has_points else ".")
     named = not all(_is_number(word, decimal) for word in words)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
     if named and {len(row) for row in rows} == {len(words) + 1}:
@@ -207,22 +204,20 @@ def _is_number(word: str, decimal: str = ".") -> bool:
 
 
 def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
-    if column.dtype.kind not in "iufb":
-        words = [str(value) for value in column]
-        row = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
-        raise DataError(
-            f"{path}: column {name!r} must hold numbers, but has {words[row][:40]!r} "
-            f"in data row {row + 1}. If that is a decimal comma, give --decimal , "
-            "(`decimal`); if it names classes, give the column as `class_column`; or "
-            "leave it out by `columns`."
-        )
-    values = column.to_numpy(np.float64, na_value=np.nan)  # where a cell is empty
-    bad = ~(np.abs(values) <= 1e15)
+    if column.dtype.kind in "iufb":
+        values = column.to_numpy(np.float64, na_value=np.nan)  # where a cell is empty
+        bad = ~(np.abs(values) <= 1e15)
+    else:
+        values = np.array([str(value) for value in column])
+        bad = np.array([not _is_number(word) for word in values])
+        bad[0] |= not bad.any()  # text, although each word is a number
     if bad.any():
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
-            f"has {values[bad][0]} in data row {bad.argmax() + 1}, and {bad.sum()} of "
-            "these. Leave out these rows, or the column by `columns`."
+            f"has {str(values[bad][0])[:40]!r} in data row {bad.argmax() + 1}, and "
+            f"{bad.sum()} of these. If that is a decimal comma, give --decimal , "
+            "(`decimal`); if it names classes, give the column as `class_column`; or "
+            "leave out these rows, or the column by `columns`."
         )
     return values.astype(np.float32)
 

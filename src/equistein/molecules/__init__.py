@@ -17,11 +17,12 @@ from equistein.molecules._files import (
     MissingASE as MissingASE,
     READ_BY_ASE as READ_BY_ASE,
     read_molecules as read_molecules,
-    READ_OPTIONS as READ_OPTIONS,
+    write_xyz as write_xyz,
 )
 from equistein.molecules._frames import (
     Molecule as Molecule,
     Molecules as Molecules,
+    READ_OPTIONS as READ_OPTIONS,
     XYZError as XYZError,
 )
 from equistein.molecules._isomers import embed as embed, isomers as isomers
@@ -44,4 +45,3 @@ from equistein.molecules._scores import (
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,
 )
-from equistein.molecules._xyz import write_xyz as write_xyz

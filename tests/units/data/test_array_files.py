@@ -58,7 +58,7 @@ def test_another_kind_of_file_is_refused(name, tmp_path, points):
     path = tmp_path / name
     with path.open("wb") as file:
         np.save(file, points)
-    with pytest.raises(DataError, match="must be an .npy file"):
+    with pytest.raises(DataError, match="that ends in .npy or .npz"):
         read_points(path)
 
 
@@ -155,7 +155,7 @@ def test_rows_become_particles(points):
         ((6, 4), 3, "do not divide"),
         ((6, 2, 2), 3, "dimension 3"),
         ((6, 2, 3), 2, "dimension 2"),
-        ((6, 4), 0, "1"),
+        ((6, 4), 0, "dimension 0"),
     ],  # fmt: skip
 )
 def test_rows_that_are_no_particles_are_refused(shape, dim, words):
