@@ -126,32 +126,29 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
 
 
 def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
-    if not path.is_file():
-        raise DataError(f"There is no file {path}.")
-    if not is_table(path):
-        raise DataError(f"{path} must end in one of {', '.join(TABLES)}.")
+    if not path.is_file() or not is_table(path):
+        raise DataError(f"There is no file {path} that ends in {' or '.join(TABLES)}.")
     pandas = _pandas()
     try:
         if path.suffix.lower() != ".parquet":
             return _text_frame(pandas, path, sep, decimal)
-        _check_parquet(path)
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(path) as file:  # whose metadata tell what it becomes
+            about = file.metadata
+        groups = map(about.row_group, range(about.num_row_groups))
+        needed = max(
+            path.stat().st_size,
+            8 * about.num_rows * about.num_columns,
+            sum(group.total_byte_size for group in groups),
+        )
+        check_read_size(str(path), needed, _REMEDY)
         return pandas.read_parquet(path)
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
         about = " ".join(str(error).split())
         raise DataError(f"{path} is damaged, or no table in UTF-8: {about}.") from None
-
-
-def _check_parquet(path: pathlib.Path) -> None:
-    """Raise unless the columns fit into memory, by the file's metadata."""
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path) as file:
-        about = file.metadata
-    sizes = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    needed = max(sum(sizes), 8 * about.num_rows * about.num_columns)
-    check_read_size(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 
 def _text_frame(

@@ -93,11 +93,10 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
 @check_arguments
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each atomic number."""
-    numbers = [int(number) for number in atomic_numbers]
-    for number in numbers:
+    for number in atomic_numbers:
         if not 1 <= number <= len(SYMBOLS):
             raise ValueError(f"There is no element of atomic number {number}.")
-    return tuple(SYMBOLS[number - 1] for number in numbers)
+    return tuple(SYMBOLS[int(number) - 1] for number in atomic_numbers)
 
 
 @check_arguments

@@ -30,10 +30,7 @@ from equistein.molecules._rdkit import rdkit
 READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
-_FIXED = (
-    "an atom is fixed, but all move in samples: fit frames in which all are free, with "
-    "the forces on all of them, or the free part alone."
-)
+_FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
 _PERIODIC = (
     "a periodic cell is not supported; if the molecule is isolated, write pbc="
     '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
@@ -43,11 +40,8 @@ _ENTRY = re.compile(
 )
 _TRUE = {"t", "true", "1"}
 _FALSE = {"f", "false", "no", "none"}
-_SEPARATORS = ("", ">")  # between frames; ORCA writes the second
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
-_ELEMENTS = (
-    "z", "Z", "nuclear_charges", "atomic_numbers", "numbers", "charges", "species",
-)  # fmt: skip
+_ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species".split()
 
 
 class MissingASE(ImportError):
@@ -120,7 +114,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
     at = num = 0
     while at < len(lines):
         count = lines[at].strip()
-        if count in _SEPARATORS:
+        if count in ("", ">"):  # ORCA writes the second between frames
             at += 1
             continue
         if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
@@ -185,19 +179,12 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
             f"cannot read the columns {value[:60]!r}: expected `species:S:1` and "
             "`pos:R:3`, and no name twice."
         )
-    ends = itertools.accumulate(widths.values())
-    return {
-        name: slice(end - width, end)
-        for (name, width), end in zip(widths.items(), ends, strict=True)
-    }
+    ends = np.cumsum([*widths.values()]).tolist()
+    return dict(zip(widths, map(slice, [0, *ends], ends), strict=True))
 
 
 def _entries(comment: str) -> dict[str, Any]:
-    """Return what the second line of a frame holds by keys.
-
-    Raises:
-        ValueError: If the frame is periodic, or has two energies by one name.
-    """
+    """Return what the second line of a frame holds by keys, unless it is periodic."""
     entries: dict[str, Any] = {}
     for key, word in _ENTRY.findall(comment):
         value = word.strip("\"'{}[]")
@@ -300,8 +287,8 @@ def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
                 shape, *_ = np.lib.format.read_array_header_1_0(part)
     except Exception:  # a damaged file can raise nearly anything
         return None
-    has_classes = positions == "x" and "y" in held
-    return None if has_classes or shape[2:] != (3,) else (positions, elements)
+    is_other = shape[2:] != (3,) or (positions == "x" and "y" in held)
+    return None if is_other else (positions, elements)
 
 
 def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -374,8 +361,7 @@ def write_xyz(
     if bad.any():
         raise ValueError(
             f"`positions` must be finite and at most {LARGEST:g}, but {bad.sum()} of "
-            f"{len(bad)} molecules are not, the first at index {bad.argmax()}: leave "
-            "them out."
+            f"{len(bad)} molecules are not: leave out the one at index {bad.argmax()}."
         )
     lines = []
     for frame in positions:

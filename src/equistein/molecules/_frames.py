@@ -33,16 +33,11 @@ LIKELY = re.compile("energ|forc|grad|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)"
 """What a key of energies or forces may be like, in small letters."""
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
-    """free kinetic per atom atoms atomic unit units old std error mae rmse weight
-    formation binding atomization dispersion zero correction uncertainty key
-    """.split()
+    """free kinetic per atom atoms atomic old std error mae rmse weight formation
+    binding atomization dispersion zero correction uncertainty""".split()
 )
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
-_UNIT_KEYS = {
-    "length": "(^|_)(length|r_)",
-    "energy": "(^|_)(energ|e_)|^units?$",
-    "force": "(^|_)(forc|f_)",
-}
+_UNIT_KEYS = {"length": "length|r_", "energy": "energ|e_|units?$", "force": "forc|f_"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _FRAME = 512  # bytes of memory
 _TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
@@ -277,7 +272,7 @@ def _units(
     for frame in frames:
         for key, value in frame.entries.items():
             for kind in _UNITS if "unit" in key.lower() else ():
-                is_named = re.search(_UNIT_KEYS[kind], key.lower())
+                is_named = re.match(_UNIT_KEYS[kind], key.lower())
                 if is_named and units.setdefault(kind, str(value)) != str(value):
                     raise ValueError(f"{frame.where}: {key} is not as before.")
     units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}

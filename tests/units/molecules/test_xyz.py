@@ -139,7 +139,10 @@ Properties=pos:R:3:species:S:1
         (lambda t: t.replace("0.117", ""), "line 3: expected an element and three"),
         (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6. is cut: .*3 atoms"),
         (lambda t: t + "3", "line 6. is cut"),
-        (lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"), "`species:S:1`"),
+        (
+            lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"),
+            "`species:S:1`",
+        ),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S"),
             "line 2: cannot read",
