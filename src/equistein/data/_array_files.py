@@ -119,13 +119,11 @@ def stored_arrays(
     names = [*needed, *others]
     try:
         check_read_size(str(path), _memory(path, names), _REMEDY)
-        held, stored = ["x"], np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            arrays = {"x": stored}
-        else:
-            with stored:
-                held = stored.files
-                arrays = {n: np.asarray(stored[n]) for n in names if n in held}
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            stored = {"x": stored} if isinstance(stored, np.ndarray) else stored
+            held = list(stored)
+            arrays = {name: np.asarray(stored[name]) for name in names if name in held}
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -144,10 +142,7 @@ def stored_arrays(
 
 
 def _memory(path: pathlib.Path, names: Collection[str]) -> int:
-    """Return the bytes that arrays of an .npy or .npz file become.
-
-    Their headers state the size. They may lie, so the bytes of the file count as well.
-    """
+    """Return the bytes that arrays become by their headers, or by what is stored."""
 
     def needed_by(part: Any, stored: int) -> int:
         shape, _, dtype = _array_header(part)

@@ -96,9 +96,7 @@ def read_table(
             f"{len(frame)} rows and the columns {known or 'none'}."
         )
     points = np.stack([_numbers(path, name, frame[name]) for name in chosen], axis=1)
-    labels, classes = None, None
-    if class_column is not None:
-        labels, classes = _classes(path, class_column, frame[class_column])
+    labels, classes = _classes(path, class_column, frame)
     return Table(points, tuple(chosen), labels, classes, class_column, tuple(notes))
 
 
@@ -121,8 +119,8 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
     if path.suffix.lower() == ".parquet":
         frame.to_parquet(path, index=False)
     else:
-        separator = "\t" if path.suffix.lower() == ".tsv" else ","
-        frame.to_csv(path, index=False, sep=separator)
+        sep = "\t" if path.suffix.lower() == ".tsv" else ","
+        frame.to_csv(path, index=False, sep=sep)
 
 
 def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
@@ -220,17 +218,19 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
 
 
 def _classes(
-    path: pathlib.Path, name: str, column: Any
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    known = np.asarray(column.notna())
-    values = column[known].convert_dtypes()  # an empty cell made whole numbers floats
+    path: pathlib.Path, name: str | None, frame: Any
+) -> tuple[np.ndarray | None, tuple[str, ...] | None]:
+    if name is None:
+        return None, None
+    known = np.asarray(frame[name].notna())
+    values = frame[name][known].convert_dtypes()  # whole numbers may have become floats
     if not len(values) or values.dtype.kind == "f":
         raise DataError(
             f"{path}: column {name!r} must name classes, words or whole numbers, but "
             f"has {', '.join(map(str, values[:3])) or 'none in any row'}."
         )
     names, numbers = np.unique(values.to_numpy(), return_inverse=True)
-    labels = np.full(len(column), -1)
+    labels = np.full(len(frame), -1)
     labels[known] = numbers
     return labels, tuple(str(name) for name in names)
 

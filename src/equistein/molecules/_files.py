@@ -97,9 +97,8 @@ def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
 
 def _text_lines(path: pathlib.Path) -> list[str]:
     check_read_size("it", 2 * path.stat().st_size, _REMEDY)
-    is_packed = path.suffix.lower() == ".gz"
     try:
-        with (gzip.open if is_packed else open)(path, "rb") as file:
+        with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
             content = file.read(max_bytes() // 2 + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"it cannot be read: {error}.") from None
@@ -119,18 +118,14 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
             continue
         if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
             raise ValueError(
-                f"line {at + 1}: expected the number of atoms of a molecule, at least "
-                f"1, but got {count[:40]!r}."
+                f"line {at + 1}: expected the number of atoms, but got {count[:40]!r}."
             )
         end = at + 2 + int(count)
         where = f"frame {num} (line {at + 1})"
         rows = [line.split() for line in lines[at + 2 : end]]
         is_last = end >= len(lines)
         if len(rows) < int(count) or (is_last and len(rows[-1]) < 4):
-            raise CutError(
-                f"{where} is cut: it has {count} atoms, but the file ends after "
-                f"{lines[-1][:60]!r}."
-            )
+            raise CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
         try:
             entries = _entries(lines[at + 1])
             columns = _columns(entries)
@@ -154,8 +149,8 @@ def _numbers(
         if len(row) < least or is_unclear:
             raise ValueError(
                 f"line {line}: expected an element and three coordinates, {least} "
-                "columns, or more that Properties=species:S:1:pos:R:3:... names, but "
-                f"got {' '.join(row)[:60]!r}."
+                "columns that have names (Properties=species:S:1:pos:R:3:...) or no "
+                f"others behind them, but got {' '.join(row)[:60]!r}."
             )
         if not {word.lower() for word in row[moves]} <= _TRUE:
             raise ValueError(f"line {line}: {_FIXED}")
@@ -250,8 +245,7 @@ def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
         except StopIteration:
             return
         except Exception as error:  # a damaged file can raise anything
-            reason = f"{type(error).__name__}: {error}"
-            raise CutError(f"frame {num} is cut or damaged ({reason}).") from None
+            raise CutError(f"frame {num} is cut or damaged: {error!r}.") from None
         yield _frame_of(atoms, f"frame {num}")
 
 

@@ -37,7 +37,7 @@ _OTHER = set(  # words in keys of what is no energy or force of the whole molecu
     binding atomization dispersion zero correction uncertainty""".split()
 )
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
-_UNIT_KEYS = {"length": "length|r_", "energy": "energ|e_|units?$", "force": "forc|f_"}
+_UNIT_OF = {"length": "leng|^r_", "energy": "energ|^e_|^units?$", "force": "forc|^f_"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _FRAME = 512  # bytes of memory
 _TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
@@ -187,17 +187,16 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
                 f"{frame.where}, atom {np.argmax(bad) + 1}: expected a finite {kind} "
                 f"of at most {LARGEST:g}, but got {vectors[np.argmax(bad)]}."
             )
-    if value is not None and not math.isfinite(number(value)):
-        word = str(value)[:40]
-        raise ValueError(f"{frame.where}: the energy {word!r} is no finite number.")
+    energy = None if value is None else units["energy"] * number(value)
+    if energy is not None and not math.isfinite(energy):
+        raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
     for key, word in frame.entries.items() if charge is None else ():
         if key.lower() in ("charge", "total_charge"):
             if not number(word).is_integer():
                 raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
             charge = int(number(word))
-    value = None if value is None else units["energy"] * number(value)
     forces = None if forces is None else units["force"] * forces
-    return Molecule(symbols, positions, value, forces, charge or 0)
+    return Molecule(symbols, positions, energy, forces, charge or 0)
 
 
 def _symbols(
@@ -220,9 +219,8 @@ def _symbols(
         types = {str(i): word for i, word in enumerate(words, 1)}
     elif (2 in numbers and numbers != [2]) or (numbers == [1] and max(sizes) > 2):
         raise ValueError(
-            f"the atoms are named {', '.join(map(str, numbers))}. Are these types, as "
-            "LAMMPS writes them? Give their elements, such as --species "
-            f'"{" ".join("OHCNFS"[: numbers[-1]])}".'
+            f"the atoms are named {', '.join(map(str, numbers))}: if these are types, "
+            f'give their elements, as --species "{" ".join("OHCNFS"[: numbers[-1]])}".'
         )
     symbol_of = {name: types.get(name) or element(name) for name in counts}
     for frame in frames:
@@ -256,8 +254,8 @@ def _key(
             "--forces-key (`energy_key` and `forces_key` in Python)."
         )
     if given is not None and given not in keys:
-        known = ", ".join(keys) or "no others"
-        raise ValueError(f"no frame has {given!r} (--{kind}-key), but {known}.")
+        has = ", ".join(keys)
+        raise ValueError(f"no frame has {given!r} (--{kind}-key), but {has or 'none'}.")
     others = ", ".join([key for key in found if key not in usual][:9])
     notes += [f"Found, and not read: {others} (--{kind}-key chooses)."] * bool(others)
     return usual[0] if usual else None
@@ -272,7 +270,7 @@ def _units(
     for frame in frames:
         for key, value in frame.entries.items():
             for kind in _UNITS if "unit" in key.lower() else ():
-                is_named = re.match(_UNIT_KEYS[kind], key.lower())
+                is_named = re.search(_UNIT_OF[kind], key.lower())
                 if is_named and units.setdefault(kind, str(value)) != str(value):
                     raise ValueError(f"{frame.where}: {key} is not as before.")
     units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}
@@ -294,7 +292,7 @@ def _check_distances(molecules: Sequence[Molecule]) -> None:
     least = [pdist(m.positions[:500]).min() for m in some if len(m.symbols) > 1]
     if least and np.median(least) < _TOO_CLOSE:
         raise ValueError(
-            f"the closest atoms are {np.median(least):.2g} Angstrom apart in most "
-            "frames, so these are no positions in Angstrom. Forces or velocities (of "
-            "CP2K take -pos-1.xyz, not -frc-1.xyz)? In nm (--length-unit nm)?"
+            f"the closest atoms are mostly {np.median(least):.2g} Angstrom apart, so "
+            "these are no positions in Angstrom, but perhaps forces, velocities (of "
+            "CP2K take -pos-1.xyz) or in nm (--length-unit nm)."
         )

@@ -153,11 +153,13 @@ def test_a_formula_chooses(read):
 def test_a_cut_frame_is_named_and_can_be_left_out(read):
     whole = frame() + frame()
     for cut in (frame()[:-12], "3\n", frame()[:30]):
-        with pytest.raises(XYZError, match="frame 2 .line 11. is cut.*The 2 frames"):
+        with pytest.raises(
+            XYZError, match="frame 2 .line 11., of 3 .*is cut.*The 2 frames"
+        ):
             read(whole + cut)
         molecules = read(whole + cut, skip_incomplete=True)
         assert len(molecules) == 2
-        assert "frame 2 (line 11) is cut" in molecules.notes[0]
+        assert "frame 2 (line 11), of 3 atoms, is cut" in molecules.notes[0]
     with pytest.raises(XYZError, match="line 4: expected an element"):
         read("3\n\nO 0 0 0\n" + frame(), skip_incomplete=True)
 

@@ -118,14 +118,14 @@ Properties=pos:R:3:species:S:1
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t.replace("3\n", "4\n", 1), "line 1. is cut: .*4 atoms"),
+        (lambda t: t.replace("3\n", "4\n", 1), "line 1., of 4 atoms, is cut"),
         (lambda t: t.replace("3\n", "2\n", 1), "line 5: expected the number of atoms"),
         (lambda t: t.replace("3\n", "three\n", 1), "line 1: .*'three'"),
-        (lambda t: t.replace("3\n", "0\n", 1), "line 1: .*at least 1, but got '0'"),
+        (lambda t: t.replace("3\n", "0\n", 1), "line 1: .*atoms, but got '0'"),
         (lambda t: t.replace("3\n", "-3\n", 1), "line 1: .*'-3'"),
         (lambda t: t.replace("3\n", "3.0\n", 1), "line 1: .*'3.0'"),
         (lambda t: t.replace("3\n", "99999999999\n", 1), "line 1: expected"),
-        (lambda t: t.replace("3\n", "9999999\n", 1), "line 1. is cut"),
+        (lambda t: t.replace("3\n", "9999999\n", 1), "line 1., of .*is cut"),
         (lambda t: t.replace("O ", "Xx"), "1., atom 1: there is no element 'Xx'"),
         (lambda t: t.replace("O ", "0 "), "1., atom 1: there is no element '0'"),
         (lambda t: t.replace("O ", "119 "), "1., atom 1: there is no element '119'"),
@@ -137,8 +137,8 @@ Properties=pos:R:3:species:S:1
         (lambda t: t.replace("-0.757", "-inf"), "atom 3: expected a finite"),
         (lambda t: t.replace("0.117", "1e7"), "atom 1: .*at most 1e\\+06"),
         (lambda t: t.replace("0.117", ""), "line 3: expected an element and three"),
-        (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6. is cut: .*3 atoms"),
-        (lambda t: t + "3", "line 6. is cut"),
+        (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6., of 3 atoms, is cut"),
+        (lambda t: t + "3", "line 6., of 3 atoms, is cut"),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"),
             "`species:S:1`",
