@@ -24,8 +24,7 @@ def read_points(path: pathlib.Path) -> np.ndarray:
     """Return the points in an .npy file, or the array `x` of an .npz file, as float32.
 
     Raises:
-        DataError: If the file is missing, too large, damaged, pickled, or does not hold
-            finite numbers.
+        DataError: If the file is missing, too large, damaged, or not finite numbers.
     """
     if not path.is_file() or path.suffix not in (".npy", ".npz"):
         raise DataError(f"There is no file {path} that ends in .npy or .npz.")

@@ -210,9 +210,8 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
             f"has {str(values[bad][0])[:40]!r} in data row {bad.argmax() + 1}, and "
-            f"{bad.sum()} of these. If that is a decimal comma, give --decimal , "
-            "(`decimal`); if it names classes, give the column as `class_column`; or "
-            "leave out these rows, or the column by `columns`."
+            f"{bad.sum()} of these. Give --decimal , if that is a decimal comma, "
+            "--class-column if it names classes, or leave out the column or the rows."
         )
     return values.astype(np.float32)
 

@@ -102,8 +102,8 @@ def _text_lines(path: pathlib.Path) -> list[str]:
             content = file.read(max_bytes() // 2 + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"it cannot be read: {error}.") from None
-    lines = content.count(b"\n")
-    check_read_size("it", max(2 * len(content), _LINE * lines), _REMEDY)
+    needed = max(2 * len(content), _LINE * content.count(b"\n"))
+    check_read_size("it", needed, _REMEDY)
     # Only comments can hold other letters than ASCII.
     return content.decode("utf-8-sig", errors="replace").rstrip().split("\n")
 
@@ -148,9 +148,8 @@ def _numbers(
         is_unclear = len(columns) == 2 and len(row) > least and row[0].isdecimal()
         if len(row) < least or is_unclear:
             raise ValueError(
-                f"line {line}: expected an element and three coordinates, {least} "
-                "columns that have names (Properties=species:S:1:pos:R:3:...) or no "
-                f"others behind them, but got {' '.join(row)[:60]!r}."
+                f"line {line}: expected an element and three coordinates, or {least} "
+                f"columns named by `Properties`, but got {' '.join(row)[:60]!r}."
             )
         if not {word.lower() for word in row[moves]} <= _TRUE:
             raise ValueError(f"line {line}: {_FIXED}")
@@ -208,8 +207,7 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
             whole = line if len(line) >= 54 else ""
             at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
         elif record in ("MODEL", "ENDMDL", "END") and names:
-            is_cut = len(names) < size or len(lines[-1]) < 54
-            if index > len(lines) and is_cut:
+            if index > len(lines) and (len(names) < size or len(lines[-1]) < 54):
                 raise CutError(f"frame {num} is cut: the file ends in it.")
             yield Frame(f"frame {num}", names, np.array(at), {}, {})
             num, size, names, at = num + 1, len(names), [], []
@@ -229,8 +227,8 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
             raise ValueError(f"molecule {num} has no positions in three dimensions.")
         names = [atom.GetSymbol() for atom in mol.GetAtoms()]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
-        at = mol.GetConformer().GetPositions()
-        yield Frame(f"molecule {num}", names, at, entries, {})
+        positions = mol.GetConformer().GetPositions()
+        yield Frame(f"molecule {num}", names, positions, entries, {})
 
 
 def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:

@@ -143,8 +143,7 @@ def _molecules(
     except CutError as error:
         if not options["skip_incomplete"]:
             raise ValueError(
-                f"{error} The {len(frames)} frames before it are whole: "
-                "--skip-incomplete (`skip_incomplete` in Python) reads these alone."
+                f"{error} --skip-incomplete reads the {len(frames)} frames before it."
             ) from None
         notes.append(f"Left out, with all that follows: {error}")
     if not frames:
@@ -250,12 +249,10 @@ def _key(
     usual = [given] if given else usual if ending != ".sdf" else []
     if len(usual) > 1:
         raise ValueError(
-            f"{kind} may be {' or '.join(usual)}: choose by --energy-key and "
-            "--forces-key (`energy_key` and `forces_key` in Python)."
+            f"{kind}: {' or '.join(usual)}? Choose by --energy-key and --forces-key."
         )
     if given is not None and given not in keys:
-        has = ", ".join(keys)
-        raise ValueError(f"no frame has {given!r} (--{kind}-key), but {has or 'none'}.")
+        raise ValueError(f"--{kind}-key {given!r} is none of {', '.join(keys)}.")
     others = ", ".join([key for key in found if key not in usual][:9])
     notes += [f"Found, and not read: {others} (--{kind}-key chooses)."] * bool(others)
     return usual[0] if usual else None

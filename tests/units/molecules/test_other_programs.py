@@ -61,7 +61,7 @@ def test_keys_that_are_ambiguous_are_chosen_by_options(read):
     molecules = read(text, energy_key="MACE_energy")
     assert molecules[0].energy == -2
     assert "not read: dft_energy, kinetic_energy" in " ".join(molecules.notes)
-    with pytest.raises(XYZError, match="no frame has 'E'"):
+    with pytest.raises(XYZError, match="--energy-key 'E' is none"):
         read(text, energy_key="E")
     with pytest.raises(XYZError, match="line 2: energy is there twice, -1 and -2"):
         read(extended("energy=-1 energy=-2"))
@@ -154,7 +154,7 @@ def test_a_cut_frame_is_named_and_can_be_left_out(read):
     whole = frame() + frame()
     for cut in (frame()[:-12], "3\n", frame()[:30]):
         with pytest.raises(
-            XYZError, match="frame 2 .line 11., of 3 .*is cut.*The 2 frames"
+            XYZError, match="frame 2 .line 11., of 3 .*is cut.*the 2 frames"
         ):
             read(whole + cut)
         molecules = read(whole + cut, skip_incomplete=True)
