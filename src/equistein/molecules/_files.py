@@ -102,8 +102,7 @@ def _text_lines(path: pathlib.Path) -> list[str]:
             content = file.read(max_bytes() // 2 + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"it cannot be read: {error}.") from None
-    needed = max(2 * len(content), _LINE * content.count(b"\n"))
-    check_read_size("it", needed, _REMEDY)
+    check_read_size("it", max(2 * len(content), _LINE * content.count(b"\n")), _REMEDY)
     # Only comments can hold other letters than ASCII.
     return content.decode("utf-8-sig", errors="replace").rstrip().split("\n")
 
@@ -219,16 +218,16 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
 def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
     check_read_size("it", 2 * path.stat().st_size)
     chem = rdkit()
-    supplier = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
-    for num, mol in enumerate(supplier):
+    read = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
+    for num, mol in enumerate(read):
         if mol is None:
             raise CutError(f"molecule {num} is cut or damaged.")
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
             raise ValueError(f"molecule {num} has no positions in three dimensions.")
         names = [atom.GetSymbol() for atom in mol.GetAtoms()]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
-        positions = mol.GetConformer().GetPositions()
-        yield Frame(f"molecule {num}", names, positions, entries, {})
+        at = mol.GetConformer().GetPositions()
+        yield Frame(f"molecule {num}", names, at, entries, {})
 
 
 def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:

@@ -180,11 +180,12 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     value = frame.entries.get(keys["energy"])
     forces = frame.vectors.get(keys["forces"])
     for kind, vectors in (("position", positions), ("force", forces)):
-        bad = [] if vectors is None else ~(np.abs(vectors) <= LARGEST).all(axis=1)
-        if np.any(bad):
+        vectors = np.zeros((1, 3)) if vectors is None else vectors
+        bad = ~(np.abs(vectors) <= LARGEST).all(axis=1)
+        if bad.any():
             raise ValueError(
-                f"{frame.where}, atom {np.argmax(bad) + 1}: expected a finite {kind} "
-                f"of at most {LARGEST:g}, but got {vectors[np.argmax(bad)]}."
+                f"{frame.where}, atom {bad.argmax() + 1}: expected a finite {kind} "
+                f"of at most {LARGEST:g}, but got {vectors[bad.argmax()]}."
             )
     energy = None if value is None else units["energy"] * number(value)
     if energy is not None and not math.isfinite(energy):
