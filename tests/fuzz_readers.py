@@ -16,7 +16,8 @@ EXTXYZ = (
 )
 PDB = (
     "ATOM      1  C   UNL     1       0.000   0.000   0.000  1.00  0.00           C\n"
-    "ATOM      2  O1  UNL     1       1.100   0.000   0.000  1.00  0.00\nEND\n"
+    "ATOM      2  O1  UNL     1       1.100   0.000   0.000  1.00  0.00           O\n"
+    "END\n"
 )
 CSV = "x [nm],y,kind\n1.5,2,a\n3,4e-1,b\n5,6,a\n"
 METRICS = {

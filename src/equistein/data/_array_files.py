@@ -1,8 +1,6 @@
 """Read points from a user's file. Files are untrusted."""
 
-import io
 import math
-import os
 import pathlib
 import struct
 import zipfile
@@ -15,7 +13,6 @@ from equistein._limits import check_read_size, LimitError
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
-_LONGEST = 2**16  # bytes of an array's header
 _REMEDY = "give fewer points, or floating point by np.save and --stream"
 
 
@@ -27,26 +24,18 @@ def read_points(path: pathlib.Path) -> np.ndarray:
     """Return the points in an .npy file, or the array `x` of an .npz file, as float32.
 
     Raises:
-        DataError: If the file is missing, too large, damaged, pickled, or does not hold
-            finite numbers.
+        DataError: If the file is missing, too large, damaged, or not finite numbers.
     """
-    if not path.is_file():
-        raise DataError(f"There is no file {path}.")
-    if path.suffix not in (".npy", ".npz"):
-        raise DataError(
-            f"{path} must be an .npy file, or an .npz file with an array `x`, but its "
-            f"name ends in {path.suffix or 'nothing'!r}."
-        )
+    if not path.is_file() or path.suffix not in (".npy", ".npz"):
+        raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     values = stored_arrays(path, ["x"])["x"]
-    if values.dtype.kind not in "iuf":
+    if (
+        values.dtype.kind not in "iuf" or values.ndim < 2 or len(values) < 2
+        or 0 in values.shape
+    ):  # fmt: skip
         raise DataError(
-            f"{path} must hold an array of numbers, real numbers, but got "
-            f"{values.dtype}."
-        )
-    if values.ndim < 2 or len(values) < 2 or 0 in values.shape:
-        raise DataError(
-            f"{path} must hold at least two points, stacked on axis 0, but its array "
-            f"has shape {values.shape}."
+            f"{path} must hold at least two points of real numbers, stacked on axis 0, "
+            f"but has shape {values.shape} and type {values.dtype}."
         )
     with np.errstate(over="ignore"):
         values = values.astype(np.float32)
@@ -68,11 +57,8 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
         DataError: If the file is missing, damaged, compressed, or does not hold real
             numbers in floating point.
     """
-    path = pathlib.Path(path)
-    if not path.is_file() or path.suffix not in (".npy", ".npz"):
-        raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     try:
-        points = _map_file(path)
+        points = _map_file(pathlib.Path(path))
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
             f"{path} cannot be read from disk on demand: {error}."
@@ -114,18 +100,14 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     if not found:
         return None
     labels = found["y"] if "y" in found else found["labels"]
-    if labels.shape != (num,):
+    if (
+        labels.shape != (num,) or labels.dtype.kind not in "iubf"
+        or np.any(labels != np.round(labels)) or np.any(np.abs(labels) > 2**31 - 2)
+    ):  # fmt: skip
         raise DataError(
             f"The array `y` of {path} must hold one class for each of its {num} "
-            f"points, but has shape {labels.shape}."
-        )
-    whole = labels.dtype.kind in "iub"
-    if labels.dtype.kind == "f":
-        whole = bool(np.all(labels == np.round(labels)))
-    if not whole or np.any(np.abs(labels.astype(float)) > 2**31 - 2):
-        raise DataError(
-            f"The array `y` of {path} must hold classes: whole numbers from 0 on, or "
-            "-1 where unknown."
+            "points, whole numbers from 0 on, or -1 where unknown, but has shape "
+            f"{labels.shape} and type {labels.dtype}."
         )
     return labels.astype(np.int64)
 
@@ -136,11 +118,10 @@ def stored_arrays(
     """Return needed and other arrays of a file by name; that in an .npy file is `x`."""
     names = [*needed, *others]
     try:
+        check_read_size(str(path), _memory(path, names), _REMEDY)
         with path.open("rb") as file:
-            _check_unpacked(file, str(path), names)
             stored = np.load(file, allow_pickle=False)
-            if isinstance(stored, np.ndarray):
-                stored = {"x": stored}
+            stored = {"x": stored} if isinstance(stored, np.ndarray) else stored
             held = list(stored)
             arrays = {name: np.asarray(stored[name]) for name in names if name in held}
     except LimitError as error:
@@ -152,62 +133,38 @@ def stored_arrays(
         ) from None
     for name in needed:
         if name not in arrays:
-            has = ", ".join(held) or "nothing"
-            rename = (
-                " Rename the points to `x`; or, of molecules, positions to `R` and "
-                "atomic numbers to `z`, forces to `F` and energies to `E`."
-            )
             raise DataError(
-                f"{path} must hold an array `{name}`, but has {has}."
-                f"{rename * (name == 'x')}"
+                f"{path} must hold an array `{name}`, but has "
+                f"{', '.join(held) or 'nothing'}. Points are `x`; of molecules, "
+                "positions are `R`, atomic numbers `z`, forces `F`, energies `E`."
             )
     return arrays
 
 
-def _check_unpacked(
-    file: io.BufferedIOBase,
-    what: str,
-    names: Collection[str],
-) -> None:
-    """Raise unless the arrays of an .npy or .npz file fit into memory.
-
-    The headers state how large each array becomes. They may lie, so the bytes of the
-    file count as well. The file is left at its beginning.
-    """
+def _memory(path: pathlib.Path, names: Collection[str]) -> int:
+    """Return the bytes that arrays become by their headers, or by what is stored."""
 
     def needed_by(part: Any, stored: int) -> int:
         shape, _, dtype = _array_header(part)
         return max(stored, math.prod(shape) * max(_LEAST, dtype.itemsize))
 
-    is_archive = zipfile.is_zipfile(file)
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    if not is_archive:
-        needed = needed_by(file, size)
-    else:
-        files = {f"{name}.npy" for name in names}
-        needed = 0
-        with zipfile.ZipFile(file) as archive:
-            for each in archive.infolist():
-                if each.filename in files:
-                    stored = max(each.file_size, each.compress_size)
-                    with archive.open(each) as part:
-                        needed += needed_by(part, stored)
-    file.seek(0)
-    check_read_size(what, needed, _REMEDY)
+    if not zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            return needed_by(file, path.stat().st_size)
+    needed = 0
+    with zipfile.ZipFile(path) as archive:
+        for name in {f"{name}.npy" for name in names} & set(archive.namelist()):
+            about = archive.getinfo(name)
+            with archive.open(name) as part:
+                needed += needed_by(part, max(about.file_size, about.compress_size))
+    return needed
 
 
 def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Return the shape, whether the order is Fortran's, and the type of an array."""
-    version = np.lib.format.read_magic(file)
-    size = file.read(2 if version == (1, 0) else 4)
-    length = int.from_bytes(size, "little")
-    if length > _LONGEST:  # NumPy would allocate it
-        raise ValueError(f"the header of an array has {length} bytes")
-    header = io.BytesIO(size + file.read(length))
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(header)
-    return np.lib.format.read_array_header_2_0(header)
+    if np.lib.format.read_magic(file) != (1, 0):  # whose headers may be of any length
+        raise ValueError("it is no array of plain numbers")
+    return np.lib.format.read_array_header_1_0(file)
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
@@ -216,11 +173,9 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
     Raises:
         DataError: If the rows do not divide.
     """
-    if dim < 1:
-        raise DataError(f"The dimension of space must be at least 1, but got {dim}.")
     if points.ndim == 3 and points.shape[2] == dim:
         return points
-    if points.ndim == 3 or points[0].size % dim:
+    if dim < 1 or points.ndim == 3 or points[0].size % dim:
         raise DataError(
             f"Points of shape {points.shape[1:]} do not divide into particles of "
             f"dimension {dim}."

@@ -72,7 +72,7 @@ class Problem(_Checked):
         length_unit: The unit of the positions, such as Angstrom (by default) or Bohr.
         charge: The charge of the molecules; by default that in the file, or 0.
         formula: Which molecules of a file are read; by default all must have one.
-        skip_incomplete: Whether frames that are cut are left out.
+        skip_incomplete: Whether files are read up to a frame that is cut.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.

@@ -18,11 +18,12 @@ from equistein.molecules._files import (
     MissingASE as MissingASE,
     READ_BY_ASE as READ_BY_ASE,
     read_molecules as read_molecules,
-    READ_OPTIONS as READ_OPTIONS,
+    write_xyz as write_xyz,
 )
 from equistein.molecules._frames import (
     Molecule as Molecule,
     Molecules as Molecules,
+    READ_OPTIONS as READ_OPTIONS,
     XYZError as XYZError,
 )
 from equistein.molecules._handedness import (
@@ -56,4 +57,3 @@ from equistein.molecules._thermal import (
     ThermalCheck as ThermalCheck,
     unit_of_length as unit_of_length,
 )
-from equistein.molecules._xyz import write_xyz as write_xyz

@@ -25,19 +25,13 @@ BOLTZMANN = 8.617333262e-5
 
 _HARTREE, _BOHR, _FARADAY = 27.211386245988, 0.529177210544, 96485.33212331
 _ENERGIES = {  # in eV
-    "ev": 1.0, "electronvolt": 1.0, "mev": 1e-3, "hartree": _HARTREE, "ha": _HARTREE,
-    "eh": _HARTREE, "rydberg": _HARTREE / 2, "ry": _HARTREE / 2, "cm": 1.239841984e-4,
-    "invcm": 1.239841984e-4, "kcal": 4184 / _FARADAY, "kilocalorie": 4184 / _FARADAY,
-    "kj": 1000 / _FARADAY, "kilojoule": 1000 / _FARADAY,
+    "ev": 1.0, "mev": 1e-3, "hartree": _HARTREE, "ha": _HARTREE, "eh": _HARTREE,
+    "rydberg": _HARTREE / 2, "ry": _HARTREE / 2, "cm": 1.239841984e-4,
+    "kcal": 4184 / _FARADAY, "kj": 1000 / _FARADAY,
 }  # fmt: skip
 _LENGTHS = {  # in Angstrom
-    "angstrom": 1.0, "ang": 1.0, "a": 1.0, "å": 1.0, "ångström": 1.0, "bohr": _BOHR,
-    "a0": _BOHR, "nm": 10.0, "nanometer": 10.0, "pm": 0.01,
-}  # fmt: skip
-_OF_A_MOLE = ("kcal", "kilocalorie", "kj", "kilojoule")
-_SUCH = {
-    "energy": "eV, Hartree or kcal/mol", "length": "Angstrom, Bohr or nm",
-    "force": "eV/Angstrom, Hartree/Bohr or kcal/mol/Angstrom",
+    "angstrom": 1.0, "ang": 1.0, "a": 1.0, "å": 1.0, "bohr": _BOHR, "a0": _BOHR,
+    "nm": 10.0, "pm": 0.01,
 }  # fmt: skip
 Kind = Literal["energy", "force", "length"]
 
@@ -71,7 +65,7 @@ def unit_value(unit: str, kind: Kind) -> float:
         text = {"energy": "ha", "force": "ha/bohr", "length": "bohr"}[kind]
     words = re.split("[^a-zåö0]+", text)
     words = [word.removesuffix("s") for word in words if word not in ("", "per")]
-    if words and words[0] in _OF_A_MOLE:
+    if words and words[0] in ("kcal", "kj"):
         words = [word for word in words if word not in ("mol", "mole")]
     tables = {"energy": [_ENERGIES], "force": [_ENERGIES, _LENGTHS]}
     pairs = zip(tables.get(kind, [_LENGTHS]), words, strict=True)
@@ -79,17 +73,10 @@ def unit_value(unit: str, kind: Kind) -> float:
         first, *rest = (table[word] for table, word in pairs)
     except (KeyError, ValueError):
         raise ValueError(
-            f"There is no unit {unit!r} of {kind}: give one such as {_SUCH[kind]}."
+            f"There is no unit {unit!r} of {kind}: give one such as eV, Hartree/Bohr, "
+            "kcal/mol or nm."
         ) from None
     return first / rest[0] if rest else first
-
-
-def is_unit(unit: str, kind: Kind) -> bool:
-    """Whether there is a unit by this name."""
-    try:
-        return unit_value(unit, kind) > 0
-    except ValueError:
-        return False
 
 
 def valences_of(symbols: Sequence[str]) -> np.ndarray:
@@ -106,11 +93,10 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
 @check_arguments
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each atomic number."""
-    numbers = [int(number) for number in atomic_numbers]
-    for number in numbers:
+    for number in atomic_numbers:
         if not 1 <= number <= len(SYMBOLS):
             raise ValueError(f"There is no element of atomic number {number}.")
-    return tuple(SYMBOLS[number - 1] for number in numbers)
+    return tuple(SYMBOLS[int(number) - 1] for number in atomic_numbers)
 
 
 @check_arguments

@@ -1,47 +1,47 @@
 """Files of molecules: .xyz, .pdb, and what ASE, RDKit and NumPy read."""
 
+import gzip
+import itertools
 import os
 import pathlib
 import re
 import types
 import zipfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from equistein._check_arguments import check_arguments
-from equistein._limits import check_read_size, LimitError
-from equistein.molecules._elements import SYMBOLS
+from equistein._limits import check_read_size, max_bytes
+from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
     CutError,
     Frame,
     interpret,
+    LARGEST,
     LIKELY,
     Molecules,
     number,
-    XYZError,
 )
 from equistein.molecules._rdkit import rdkit
-from equistein.molecules._xyz import FIXED, text_lines, xyz_frames
 
 READ_BY_ASE = (".traj", ".db")
-READ_OPTIONS = (
-    "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "species",
-    "charge", "formula", "skip_incomplete",
-)  # fmt: skip
-"""What `read_molecules` takes where a file does not say it."""
-
-_POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
-_ELEMENTS = (
-    "z", "Z", "nuclear_charges", "atomic_numbers", "numbers", "charges", "species",
-)  # fmt: skip
-_RESIDUES = set(  # whose atoms are H, C, N, O, P or S, the first letter of their names
-    """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
-    ASH CYM CYX GLH HID HIE HIP HSD HSE HSP LYN ACE NME NHE NMA NH2 FOR A C G U T DA DC
-    DG DT RA RC RG RU HOH WAT SOL TIP TIP3 TP3 SPC
-    """.split()
+_LINE = 128  # bytes of memory
+_REMEDY = "give fewer molecules"
+_FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
+_PERIODIC = (
+    "a periodic cell is not supported; if the molecule is isolated, write pbc="
+    '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
 )
+_ENTRY = re.compile(
+    r"""(?<!\S)([A-Za-z][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
+)
+_TRUE = {"t", "true", "1"}
+_FALSE = {"f", "false", "no", "none"}
+_POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
+_ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species".split()
 
 
 class MissingASE(ImportError):
@@ -54,8 +54,8 @@ def is_molecules(path: str | os.PathLike[str]) -> bool:
     path = pathlib.Path(path)
     if path.suffix.lower() == ".npz":
         return _names_of_arrays(path) is not None
-    endings = ("xyz", "xyz.gz", "extxyz", "extxyz.gz", "pdb", "sdf", *READ_BY_ASE)
-    return path.name.lower().endswith(tuple(f".{e.strip('.')}" for e in endings))
+    endings = (".xyz", ".xyz.gz", ".extxyz", ".extxyz.gz", ".pdb", ".sdf", *READ_BY_ASE)
+    return path.name.lower().endswith(endings)
 
 
 @check_arguments
@@ -72,159 +72,198 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
             for these; `energy_unit`, `force_unit` and `length_unit`, such as kcal/mol,
             Hartree/Bohr and nm; `species`, the elements of numbered types or of all
             atoms, such as "O H"; `charge`; `formula`, which of its molecules; and
-            `skip_incomplete`, whether frames that are cut are left out.
+            `skip_incomplete`, whether a file is read up to a frame that is cut.
 
     Raises:
         XYZError: If it is damaged, cut or periodic, or a key or unit is not clear.
         MissingASE: If it needs ASE, which is not installed. Or `MissingRDKit`.
     """
-    path, frames, notes = pathlib.Path(path), [], []
+    path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
     readers |= dict.fromkeys(READ_BY_ASE, _ase_frames)
-    known = _with_defaults(options)
-    try:
-        read = readers.get(path.suffix.lower(), xyz_frames)
-        for frame in read(path, known["forces_key"]):
-            if isinstance(frame, Frame):
-                frames.append(frame)
-            elif known["skip_incomplete"]:
-                notes.append(f"Left out: {frame}")
-            else:
-                raise XYZError(
-                    f"{frame} The {len(frames)} frames before it are whole: leave it "
-                    "out by --skip-incomplete (`skip_incomplete` in Python)."
-                )
-    except LimitError as error:
-        raise XYZError(str(error)) from None
-    return interpret(path, frames, known, *notes)
+    read = readers.get(path.suffix.lower(), _xyz_frames)
+    return interpret(path, read(path), options)
 
 
 @check_arguments
 def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
     """Return molecules of `ase.Atoms`; the options are those of `read_molecules`."""
-    frames = [_frame_of(each, f"frame {i}") for i, each in enumerate(atoms)]
-    return interpret(pathlib.Path("atoms"), frames, _with_defaults(options))
+    frames = (_frame_of(each, f"frame {i}") for i, each in enumerate(atoms))
+    return interpret(pathlib.Path("atoms"), frames, options)
 
 
-def _with_defaults(options: dict[str, Any]) -> dict[str, Any]:
-    other = ", ".join(set(options) - set(READ_OPTIONS))
-    if other:
-        raise ValueError(f"`read_molecules` has no option {other}.")
-    return dict.fromkeys(READ_OPTIONS) | options
+# ----------------------------------------------------------------------- text
 
 
-def _pdb_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
-    lines, is_ended = text_lines(path)
-    rows: list[int] = []
+def _text_lines(path: pathlib.Path) -> list[str]:
+    check_read_size("it", 2 * path.stat().st_size, _REMEDY)
+    try:
+        with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
+            content = file.read(max_bytes() // 2 + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"it cannot be read: {error}.") from None
+    check_read_size("it", max(2 * len(content), _LINE * content.count(b"\n")), _REMEDY)
+    # Only comments can hold other letters than ASCII.
+    return content.decode("utf-8-sig", errors="replace").rstrip().split("\n")
+
+
+def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
+    lines = _text_lines(path)
+    at = num = 0
+    while at < len(lines):
+        count = lines[at].strip()
+        if count in ("", ">"):  # ORCA writes the second between frames
+            at += 1
+            continue
+        if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
+            raise ValueError(
+                f"line {at + 1}: expected the number of atoms, but got {count[:40]!r}."
+            )
+        end = at + 2 + int(count)
+        where = f"frame {num} (line {at + 1})"
+        rows = [line.split() for line in lines[at + 2 : end]]
+        is_last = end >= len(lines)
+        if len(rows) < int(count) or (is_last and len(rows[-1]) < 4):
+            raise CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
+        try:
+            entries = _entries(lines[at + 1])
+            columns = _columns(entries)
+        except ValueError as error:
+            raise ValueError(f"line {at + 2}: {error}") from None
+        positions, vectors = _numbers(rows, at + 3, columns)
+        names = [row[columns["species"].start] for row in rows]
+        yield Frame(where, names, positions, entries, vectors)
+        at, num = end, num + 1
+
+
+def _numbers(
+    rows: Sequence[list[str]], first: int, columns: Mapping[str, slice]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return positions and other vectors of rows, the first of which is some line."""
+    least = max(column.stop for column in columns.values())
+    moves = columns.get("move_mask", slice(0))
+    for line, row in enumerate(rows, first):
+        # A number may be the element's, or that of the row.
+        is_unclear = len(columns) == 2 and len(row) > least and row[0].isdecimal()
+        if len(row) < least or is_unclear:
+            raise ValueError(
+                f"line {line}: expected an element and three coordinates, or {least} "
+                f"columns named by `Properties`, but got {' '.join(row)[:60]!r}."
+            )
+        if not {word.lower() for word in row[moves]} <= _TRUE:
+            raise ValueError(f"line {line}: {_FIXED}")
+    vectors = {
+        name: np.array([[number(word) for word in row[column]] for row in rows])
+        for name, column in columns.items() if column.stop - column.start == 3
+    }  # fmt: skip
+    return vectors.pop("pos"), vectors
+
+
+def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
+    """Return the columns that `Properties` names, or those of a plain file."""
+    value = next((v for k, v in entries.items() if k.lower() == "properties"), "")
+    if ":" not in value:  # such as Properties=none
+        value = "species:S:1:pos:R:3"
+    fields = re.findall("([^:]+):[A-Za-z]:([0-9]{1,3})(?::|$)", value)
+    widths = {name: int(width) for name, width in fields}
+    is_whole = 3 * len(widths) == value.count(":") + 1
+    if not is_whole or (widths.get("species"), widths.get("pos")) != (1, 3):
+        raise ValueError(
+            f"cannot read the columns {value[:60]!r}: expected `species:S:1` and "
+            "`pos:R:3`, and no name twice."
+        )
+    ends = np.cumsum([*widths.values()]).tolist()
+    return dict(zip(widths, map(slice, [0, *ends], ends), strict=True))
+
+
+def _entries(comment: str) -> dict[str, Any]:
+    """Return what the second line of a frame holds by keys, unless it is periodic."""
+    entries: dict[str, Any] = {}
+    for key, word in _ENTRY.findall(comment):
+        value = word.strip("\"'{}[]")
+        before = entries.setdefault(key, value)
+        if before != value and LIKELY.search(key.lower()):
+            raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
+    small = {key.lower(): value for key, value in entries.items()}
+    cell = small.get("pbc", small.get("lattice", "none")).replace(",", " ")
+    words = cell.lower().split()
+    if any(word not in _FALSE and word.strip("+-0.") for word in words):
+        raise ValueError(_PERIODIC)
+    return entries
+
+
+def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
+    lines = _text_lines(path)
+    names: list[str] = []
+    at: list[list[float]] = []
     num = size = 0
-    for index, line in enumerate([*lines, "END"]):
+    for index, line in enumerate([*lines, "END"], 1):
         record, cell = line[:6].strip(), [line[i : i + 9] for i in (6, 15, 24)]
         if record == "CRYST1" and any(number(length) > 1 for length in cell):
-            raise XYZError(
-                f"{path}, line {index + 1}: a periodic cell is not supported; leave "
-                "CRYST1 out if the molecule is isolated."
-            )
+            raise ValueError(f"line {index}: {_PERIODIC}")
         if record in ("ATOM", "HETATM"):
-            rows.append(index)
-        elif record in ("MODEL", "ENDMDL", "END") and rows:
-            at = [[number(lines[i][c : c + 8]) for c in (30, 38, 46)] for i in rows]
-            ends = np.array([len(lines[i]) >= 54 for i in rows])
-            whole = ends & np.isfinite(at).all(axis=1)
-            place = f"{path}, line {rows[int(whole.argmin())] + 1}"
-            is_last = index == len(lines)
-            if is_last and (len(rows) < size or not (is_ended or whole[-1])):
-                yield CutError(f"{place}: frame {num} is cut: the file ends in it.")
-                return
-            if not whole.all():
-                raise XYZError(f"{place}: columns 31 to 54 are no coordinates.")
-            names = [_pdb_element(path, i, lines[i]) for i in rows]
-            yield Frame(lambda _, place=place: place, names, np.array(at), {}, {})
-            rows, num, size = [], num + 1, len(rows)
+            names.append(re.sub("[^A-Za-z]", "", line[76:78]))
+            whole = line if len(line) >= 54 else ""
+            at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
+        elif record in ("MODEL", "ENDMDL", "END") and names:
+            if index > len(lines) and (len(names) < size or len(lines[-1]) < 54):
+                raise CutError(f"frame {num} is cut: the file ends in it.")
+            yield Frame(f"frame {num}", names, np.array(at), {}, {})
+            num, size, names, at = num + 1, len(names), [], []
 
 
-def _pdb_element(path: pathlib.Path, index: int, line: str) -> str:
-    """Return an element by its columns, else by the names of atom and residue."""
-    written = line[76:78].strip().capitalize()
-    if written in ("D", *SYMBOLS):
-        return written
-    name, residue = line[12:16].strip(), line[17:21].strip().upper()
-    letters = re.sub("[^A-Z].*", "", name.upper().lstrip("0123456789'\""))
-    one, two = letters[:1], letters[:2].capitalize()
-    if residue in _RESIDUES:
-        return one
-    known = [symbol for symbol in dict.fromkeys((one, two)) if symbol in SYMBOLS]
-    is_ion = re.sub("[^A-Z]", "", residue) == letters  # whose residue has its name
-    known = [two] if two in known and (is_ion or two in ("Br", "Cl")) else known
-    if len(known) != 1:
-        raise XYZError(
-            f"{path}, line {index + 1}: the atom {name!r} of the residue {residue!r} "
-            f"may be {' or '.join(known) or 'anything'}: write the elements into "
-            "columns 77 and 78."
-        )
-    return known[0]
+# ------------------------------------------------------------- other libraries
 
 
-def _sdf_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
-    check_read_size(str(path), 2 * path.stat().st_size)
+def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
+    check_read_size("it", 2 * path.stat().st_size)
     chem = rdkit()
-    supplier = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
-    for num, mol in enumerate(supplier):
-        where = f"{path}, molecule {num}"
+    read = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
+    for num, mol in enumerate(read):
         if mol is None:
-            yield CutError(f"{where} is cut or damaged.")
-            continue
+            raise CutError(f"molecule {num} is cut or damaged.")
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
-            raise XYZError(f"{where} has no positions in three dimensions.")
-        atoms = list(mol.GetAtoms())
-        names = ["D" if a.GetIsotope() == 2 else a.GetSymbol() for a in atoms]
+            raise ValueError(f"molecule {num} has no positions in three dimensions.")
+        names = [atom.GetSymbol() for atom in mol.GetAtoms()]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
         at = mol.GetConformer().GetPositions()
-        yield Frame(lambda _, where=where: where, names, at, entries, {})
+        yield Frame(f"molecule {num}", names, at, entries, {})
 
 
-def _ase_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
+def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
     ase()
     from ase.io import iread
 
-    check_read_size(str(path), 2 * path.stat().st_size)
-    num = 0
-    try:
-        for atoms in iread(path, index=":"):
-            yield _frame_of(atoms, f"{path}, frame {num}")
-            num += 1
-    except XYZError:
-        raise
-    except Exception as error:  # a damaged file can raise anything
-        reason = f"{type(error).__name__}: {error}"
-        if not num:
-            raise XYZError(f"{path} cannot be read by ASE: {reason}.") from None
-        yield CutError(f"{path}: frame {num} is cut or damaged ({reason}).")
+    check_read_size("it", 2 * path.stat().st_size)
+    frames = iread(path, index=":")
+    for num in itertools.count():
+        try:
+            atoms = next(frames)
+        except StopIteration:
+            return
+        except Exception as error:  # a damaged file can raise anything
+            raise CutError(f"frame {num} is cut or damaged: {error!r}.") from None
+        yield _frame_of(atoms, f"frame {num}")
 
 
 def _frame_of(atoms: Any, where: str) -> Frame:
     """Return the frame of `ase.Atoms`, with what its calculator and `info` hold."""
     if np.any(atoms.pbc):
-        raise XYZError(
-            f"{where} is periodic, which is not supported; if it is isolated, set "
-            "`atoms.pbc = False`."
-        )
+        raise ValueError(f"{where}: {_PERIODIC}")
     kinds = {type(each).__name__ for each in atoms.constraints} - {"FixCom"}
     if kinds:
-        raise XYZError(f"{where}, {', '.join(sorted(kinds))}: {FIXED}")
+        raise ValueError(f"{where}, {', '.join(sorted(kinds))}: {_FIXED}")
     held = {**atoms.info, **atoms.arrays}
     for name in ("data", "key_value_pairs"):  # of a row of a database
         held |= held.pop(name, None) or {}
     held |= getattr(atoms.calc, "results", {})
     vectors = {
         name: np.array(value, np.float64) for name, value in held.items()
-        if np.shape(value) == (len(atoms), 3) and LIKELY.search(name.lower())
+        if np.shape(value) == (len(atoms), 3)
     }  # fmt: skip
     entries = {name: value for name, value in held.items() if np.size(value) == 1}
-    names = [
-        "D" if atom.symbol == "H" and atom.mass > 1.5 else atom.symbol for atom in atoms
-    ]
-    at = np.array(atoms.positions, np.float64)
-    return Frame(lambda _: where, names, at, entries, vectors)
+    at = vectors.pop("positions")
+    return Frame(where, atoms.get_chemical_symbols(), at, entries, vectors)
 
 
 def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
@@ -239,44 +278,35 @@ def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
                 shape, *_ = np.lib.format.read_array_header_1_0(part)
     except Exception:  # a damaged file can raise nearly anything
         return None
-    has_classes = positions == "x" and "y" in held
-    return None if has_classes or shape[2:] != (3,) else (positions, elements)
+    is_other = shape[2:] != (3,) or (positions == "x" and "y" in held)
+    return None if is_other else (positions, elements)
 
 
-def _npz_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame]:
+def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
     names, held = _names_of_arrays(path), "nothing"
     try:
         with zipfile.ZipFile(path) as archive:
+            held = ", ".join(archive.namelist()).replace(".npy", "")
             size = sum(part.file_size for part in archive.infolist())
-        check_read_size(str(path), size)
+        check_read_size("it", size)
         with np.load(path, allow_pickle=False) as stored:
-            held = ", ".join(stored.files)
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = dict(stored)
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
-        num, atoms, _ = positions.shape
+        positions = positions.astype(float)
         whole = elements.astype(int) if elements.dtype.kind == "f" else elements
-        elements = np.broadcast_to(whole, (num, atoms))
-    except LimitError:
-        raise
+        elements = np.broadcast_to(whole, positions.shape[:2]).astype(str)
     except Exception as error:  # a damaged file can raise nearly anything
-        raise XYZError(
-            f"{path} must hold positions (molecule, atom, 3) by one of the names "
+        raise ValueError(
+            f"it must hold positions (molecule, atom, 3) by one of the names "
             f"{', '.join(_POSITIONS)}, and an element for each atom by one of "
             f"{', '.join(_ELEMENTS)}, but has {held}: {error}."
         ) from None
-    for i in range(num):
-        here = elements[i].astype(str) != "0"  # small molecules are filled up by zeros
-        vectors = {
-            name: value[i][here].astype(float) for name, value in arrays.items()
-            if value.shape == positions.shape
-        }  # fmt: skip
-        entries = {
-            name: value.ravel()[i] if value.size == num else value
-            for name, value in arrays.items() if value.size in (1, num)
-        }  # fmt: skip
-        names, at = elements[i][here].astype(str), positions[i][here].astype(float)
-        where = f"{path}, molecule {i}"
-        yield Frame(lambda _, w=where: w, names.tolist(), at, entries, vectors)
+    of_all = {n: x.ravel() for n, x in arrays.items() if x.size in (1, len(positions))}
+    moved = {n: x for n, x in arrays.items() if x.shape == positions.shape}
+    for i, at in enumerate(positions):
+        entries = {name: value[i % value.size] for name, value in of_all.items()}
+        vectors = {name: value[i].astype(float) for name, value in moved.items()}
+        yield Frame(f"molecule {i}", elements[i].tolist(), at, entries, vectors)
 
 
 @check_arguments
@@ -290,3 +320,45 @@ def ase() -> types.ModuleType:
             "pip install 'equistein[ase]'."
         ) from None
     return ase
+
+
+@check_arguments
+def write_xyz(
+    path: str | os.PathLike[str],
+    symbols: Sequence[str],
+    positions: np.ndarray,
+    comment: str = "",
+) -> None:
+    """Write molecules of the same atoms into an .xyz file.
+
+    Args:
+        path: The file.
+        symbols: The element of each atom.
+        positions: Their positions, `(molecule, atom, 3)`.
+        comment: The second line of each frame.
+
+    Raises:
+        ValueError: If there is no molecule, no such element, or a position is not
+            finite.
+    """
+    atomic_numbers_of(symbols)
+    positions = np.asarray(positions, np.float64)
+    if positions.shape[1:] != (len(symbols), 3) or positions.size == 0:
+        raise ValueError(
+            f"`positions` must have shape (molecule, {len(symbols)}, 3), with at least "
+            f"one molecule, but got {positions.shape}."
+        )
+    bad = ~np.all(np.abs(positions) <= LARGEST, axis=(1, 2))
+    if bad.any():
+        raise ValueError(
+            f"`positions` must be finite and at most {LARGEST:g}, but {bad.sum()} of "
+            f"{len(bad)} molecules are not: leave out the one at index {bad.argmax()}."
+        )
+    lines = []
+    for frame in positions:
+        lines += [str(len(symbols)), " ".join(comment.split())]
+        lines += [
+            f"{symbol:<2} {x:15.8f} {y:15.8f} {z:15.8f}"
+            for symbol, (x, y, z) in zip(symbols, frame, strict=True)
+        ]
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")

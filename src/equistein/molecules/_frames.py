@@ -6,36 +6,40 @@ import functools
 import math
 import pathlib
 import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
+from equistein._limits import check_read_size
 from equistein.molecules._elements import (
     atomic_numbers_of,
     atoms_of,
     formula,
-    is_unit,
     Kind,
     SYMBOLS,
     unit_value,
 )
+
+READ_OPTIONS = (
+    "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "species",
+    "charge", "formula", "skip_incomplete",
+)  # fmt: skip
+"""What `read_molecules` takes where a file does not say it."""
 
 LARGEST = 1e6  # Angstrom
 LIKELY = re.compile("energ|forc|grad|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)")
 """What a key of energies or forces may be like, in small letters."""
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
-    """free kinetic per atom atoms atomic unit units old std var error mae rmse weight
-    formation binding atomization dispersion zero correction uncertainty key comment
-    unnamed
-    """.split()
+    """free kinetic per atom atoms atomic old std error mae rmse weight formation
+    binding atomization dispersion zero correction uncertainty""".split()
 )
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
-_UNIT_OF = {"length": "le|pos|dist|coord|r_", "energy": "energ|e_", "force": "forc|f_"}
+_UNIT_OF = {"length": "leng|^r_", "energy": "energ|^e_|^units?$", "force": "forc|^f_"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_NO_POSITIONS = re.compile("(^|[-_. ])(frc|forces?|vel|velocity|grads?)([-_. ]|$)")
+_FRAME = 512  # bytes of memory
 _TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
 
 
@@ -43,7 +47,7 @@ class XYZError(ValueError):
     """A file of molecules is damaged, or is none."""
 
 
-class CutError(XYZError):
+class CutError(ValueError):
     """A frame of a file is not complete."""
 
 
@@ -84,7 +88,7 @@ class Molecules(Sequence[Molecule]):
 class Frame:
     """A frame as it is in a file, with numbers and vectors by the file's keys."""
 
-    place: Callable[[int], str]  # of an atom in the file, or of the frame (-1)
+    where: str  # in the file
     names: Sequence[str]
     positions: np.ndarray
     entries: Mapping[str, Any]
@@ -115,32 +119,46 @@ def number(value: Any) -> float:
 
 
 def interpret(
-    path: pathlib.Path, frames: Sequence[Frame], options: Mapping[str, Any], *said: str
+    path: pathlib.Path, frames: Iterable[Frame], options: Mapping[str, Any]
 ) -> Molecules:
-    """Return the molecules of frames: their elements, energies and forces.
+    """Return the molecules of frames, or raise `XYZError`."""
+    try:
+        return _molecules(frames, path.suffix, options)
+    except ValueError as error:
+        raise XYZError(f"{path}: {error}") from None
 
-    Raises:
-        XYZError: If an element, a key or a unit is unknown or ambiguous.
-    """
+
+def _molecules(
+    every: Iterable[Frame], ending: str, options: Mapping[str, Any]
+) -> Molecules:
+    other = ", ".join(set(options) - set(READ_OPTIONS))
+    if other:
+        raise ValueError(f"`read_molecules` has no option {other}.")
+    options = dict.fromkeys(READ_OPTIONS) | dict(options)
+    frames, notes = [], []
+    try:
+        for frame in every:
+            frames.append(frame)
+            check_read_size("it", _FRAME * len(frames), "give fewer molecules")
+    except CutError as error:
+        if not options["skip_incomplete"]:
+            raise ValueError(
+                f"{error} --skip-incomplete reads the {len(frames)} frames before it."
+            ) from None
+        notes.append(f"Left out, with all that follows: {error}")
     if not frames:
-        raise XYZError(f"{path} holds no molecules.")
-    notes = list(said)
+        raise ValueError("it holds no molecules.")
     sizes = [len(frame.names) for frame in frames]
     if 1 in sizes and max(sizes) > 1:
         frames = [frame for frame in frames if len(frame.names) > 1]
         notes.append(f"{sizes.count(1)} frames of isolated atoms are left out.")
-    try:
-        symbols = _symbols(frames, options["species"], notes)
-        keys = {
-            kind: _key(frames, kind, options[f"{kind}_key"], path.suffix, notes)
-            for kind in ("energy", "forces")
-        }
-        units = _units(frames, options, keys, notes)
-        wanted = options["formula"] and formula(atoms_of(options["formula"]))
-    except XYZError:
-        raise
-    except ValueError as error:
-        raise XYZError(f"{path}: {error}") from None
+    symbols = _symbols(frames, options["species"], notes)
+    keys = {
+        kind: _key(frames, kind, options[f"{kind}_key"], ending, notes)
+        for kind in ("energy", "forces")
+    }
+    units = _units(frames, options, keys, notes)
+    wanted = options["formula"] and formula(atoms_of(options["formula"]))
     molecules = [
         _molecule(frame, elements, keys, units, options["charge"])
         for frame, elements in zip(frames, symbols, strict=True)
@@ -149,31 +167,36 @@ def interpret(
     others = len(frames) - len(molecules)
     if not molecules:
         has = ", ".join({formula(each): 0 for each in symbols})
-        raise XYZError(f"{path} has no {wanted} (--formula), but {has}.")
+        raise ValueError(f"it has no {wanted} (--formula), but {has}.")
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
-    _check_positions(path, molecules)
+    _check_distances(molecules)
     return Molecules(tuple(molecules), tuple(notes))
 
 
 def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     positions = units["length"] * frame.positions
-    if not np.all(np.abs(positions) <= LARGEST):
-        raise XYZError(f"{frame.place(-1)}: a position is not below {LARGEST:g}.")
     value = frame.entries.get(keys["energy"])
     forces = frame.vectors.get(keys["forces"])
-    if value is not None and not math.isfinite(number(value)):
-        word = str(value)[:40]
-        raise XYZError(f"{frame.place(-1)}: the energy {word!r} is no finite number.")
+    for kind, vectors in (("position", positions), ("force", forces)):
+        vectors = np.zeros((1, 3)) if vectors is None else vectors
+        bad = ~(np.abs(vectors) <= LARGEST).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                f"{frame.where}, atom {bad.argmax() + 1}: expected a finite {kind} "
+                f"of at most {LARGEST:g}, but got {vectors[bad.argmax()]}."
+            )
+    energy = None if value is None else units["energy"] * number(value)
+    if energy is not None and not math.isfinite(energy):
+        raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
     for key, word in frame.entries.items() if charge is None else ():
-        if _words(key) in ({"charge"}, {"total", "charge"}):
+        if key.lower() in ("charge", "total_charge"):
             if not number(word).is_integer():
-                raise XYZError(f"{frame.place(-1)}: the charge {word!r} is not whole.")
+                raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
             charge = int(number(word))
-    value = None if value is None else units["energy"] * number(value)
     forces = None if forces is None else units["force"] * forces
-    return Molecule(symbols, positions, value, forces, charge or 0)
+    return Molecule(symbols, positions, energy, forces, charge or 0)
 
 
 def _symbols(
@@ -196,32 +219,21 @@ def _symbols(
         types = {str(i): word for i, word in enumerate(words, 1)}
     elif (2 in numbers and numbers != [2]) or (numbers == [1] and max(sizes) > 2):
         raise ValueError(
-            f"the atoms are named {', '.join(map(str, numbers))}. Are these types, as "
-            "LAMMPS writes them? Give their elements, such as --species "
-            f'"{" ".join("OHCNFS"[: numbers[-1]])}".'
+            f"the atoms are named {', '.join(map(str, numbers))}: if these are types, "
+            f'give their elements, as --species "{" ".join("OHCNFS"[: numbers[-1]])}".'
         )
-    elif numbers:
-        pairs = ", ".join(f"{n} is {element(str(n))}" for n in numbers)
-        notes.append(f"Elements by atomic number: {pairs}.")
-    bad = {name for name in counts if not types.get(name) and element(name) is None}
-    for frame in frames if bad else ():
-        atom = next((i for i, name in enumerate(frame.names) if name in bad), None)
-        if atom is not None:
-            where, name = frame.place(atom), frame.names[atom][:20]
-            raise XYZError(f"{where}: there is no element {name!r}.")
+    symbol_of = {name: types.get(name) or element(name) for name in counts}
+    for frame in frames:
+        for atom, name in enumerate(frame.names, 1):
+            if symbol_of[name] is None:
+                raise ValueError(
+                    f"{frame.where}, atom {atom}: there is no element {name[:20]!r} "
+                    "(of a .pdb in columns 77 and 78): --species names those of all."
+                )
     heavy = sum(counts[name] for name in counts if re.match("[DdTt]([0-9_]|$)", name))
     if heavy:
         notes.append(f"{heavy} atoms of D or T, heavy hydrogen, are read as H.")
-    return [
-        tuple(types.get(name) or str(element(name)) for name in frame.names)
-        for frame in frames
-    ]
-
-
-def _words(key: str) -> set[str]:
-    """Return the words of a key such as REF_energy or dftEnergy, in small letters."""
-    split = re.sub("(?<=[a-z])(?=[A-Z])", "_", key).lower()
-    return {word for word in re.split("[^a-z]+", split) if word}
+    return [tuple(str(symbol_of[name]) for name in frame.names) for frame in frames]
 
 
 def _key(
@@ -233,16 +245,15 @@ def _key(
     found = [k for k in keys if LIKELY.search(k.lower()) and "unit" not in k.lower()]
     names = {"energy", "energies"} if kind == "energy" else {"force", "forces"}
     names |= {kind[0]} if ending == ".npz" else set()  # as in MD17
-    usual = [key for key in found if _words(key) & names and not _words(key) & _OTHER]
+    words = {key: set(re.split("[^a-z]+", key.lower())) for key in found}
+    usual = [key for key in found if words[key] & names and not words[key] & _OTHER]
     usual = [given] if given else usual if ending != ".sdf" else []
     if len(usual) > 1:
         raise ValueError(
-            f"{kind} may be {' or '.join(usual)}: choose by --energy-key and "
-            "--forces-key (`energy_key` and `forces_key` in Python)."
+            f"{kind}: {' or '.join(usual)}? Choose by --energy-key and --forces-key."
         )
     if given is not None and given not in keys:
-        known = ", ".join(keys) or "no others"
-        raise ValueError(f"no frame has {given!r} (--{kind}-key), but {known}.")
+        raise ValueError(f"--{kind}-key {given!r} is none of {', '.join(keys)}.")
     others = ", ".join([key for key in found if key not in usual][:9])
     notes += [f"Found, and not read: {others} (--{kind}-key chooses)."] * bool(others)
     return usual[0] if usual else None
@@ -257,12 +268,9 @@ def _units(
     for frame in frames:
         for key, value in frame.entries.items():
             for kind in _UNITS if "unit" in key.lower() else ():
-                if key.lower() in ("unit", "units"):
-                    is_named = is_unit(str(value), kind)
-                else:
-                    is_named = re.search(f"(^|_)({_UNIT_OF[kind]})", key.lower())
+                is_named = re.search(_UNIT_OF[kind], key.lower())
                 if is_named and units.setdefault(kind, str(value)) != str(value):
-                    raise XYZError(f"{frame.place(-1)}: {key} is not as before.")
+                    raise ValueError(f"{frame.where}: {key} is not as before.")
     units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}
     if "energy" in units and "force" not in units:  # Hartree goes with Bohr
         atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
@@ -276,23 +284,13 @@ def _units(
     return {k: unit_value(units.get(k, unit), k) for k, unit in _UNITS.items()}
 
 
-def _check_positions(path: pathlib.Path, molecules: Sequence[Molecule]) -> None:
+def _check_distances(molecules: Sequence[Molecule]) -> None:
     """Raise if positions are no positions in Angstrom but, say, forces."""
-    least = []
-    for molecule in molecules[:: max(1, len(molecules) // 50)]:
-        at = molecule.positions[:500]
-        if len(at) > 1:
-            gaps = np.linalg.norm(at[:, None] - at[None], axis=-1)
-            least.append(gaps[np.triu_indices(len(at), 1)].min())
+    some = molecules[:: max(1, len(molecules) // 50)]
+    least = [pdist(m.positions[:500]).min() for m in some if len(m.symbols) > 1]
     if least and np.median(least) < _TOO_CLOSE:
-        raise XYZError(
-            f"{path}: the closest atoms are {np.median(least):.2g} Angstrom apart in "
-            "most frames, so these are no positions in Angstrom. Forces or velocities "
-            "(of CP2K take -pos-1.xyz, not -frc-1.xyz)? In nm (--length-unit nm)?"
-        )
-    if molecules[0].forces is None and _NO_POSITIONS.search(path.stem.lower()):
-        warnings.warn(
-            f"{path} may hold forces or velocities, by its name, but is read as "
-            "positions: of CP2K take -pos-1.xyz.",
-            stacklevel=2,
+        raise ValueError(
+            f"the closest atoms are mostly {np.median(least):.2g} Angstrom apart, so "
+            "these are no positions in Angstrom, but perhaps forces, velocities (of "
+            "CP2K take -pos-1.xyz) or in nm (--length-unit nm)."
         )

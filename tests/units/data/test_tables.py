@@ -69,13 +69,17 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (ROWS, {}, "column 'kind' must hold numbers, but has 'cat' in data row 1"),
+        (
+            ROWS,
+            {},
+            "column 'kind' must hold finite numbers of at most 1e15, but has 'cat' in",
+        ),
         (ROWS, {"class_column": "sort"}, "no column 'sort', but 'x [nm]', 'kind', "),
         (ROWS, {"columns": ["z"]}, "no column 'z'"),
-        (ROWS, {"class_column": "y [nm]", "columns": ["x [nm]"]}, "but has 4.5"),
-        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has nan in data row 2, and 2 of"),
+        (ROWS, {"class_column": "y [nm]", "columns": ["x [nm]"]}, "but has 2.0, 4.5"),
+        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has 'nan' in data row 2, and 2 of"),
         ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in data row 2"),
-        ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has inf in data row 2"),
+        ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has 'inf' in data row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
         ("x,x\n1,2\n3,4\n", {}, "Duplicate names"),
         ("x,y\n1,2\n", {}, "at least two rows"),
@@ -105,7 +109,7 @@ def test_without_pandas_the_command_that_installs_it_is_told(file, monkeypatch):
         read_table(file(ROWS))
 
 
-@pytest.mark.parametrize("word", ["inf", "1e999", "1e300", "9007199254740992.0"])
+@pytest.mark.parametrize("word", ["inf", "1e999", "1e300"])
 def test_a_class_that_is_no_whole_number_is_told(word, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,kind\n1,{word}\n2,3\n")
     with pytest.raises(DataError, match="whole numbers, but has"):
@@ -125,9 +129,7 @@ INDEXED = [
 AS_XY = [
     XY,
     "\ufeff" + XY.replace(",", ";").replace(".", ",").replace("\n", "\r\n"),  # Excel
-    "sep=;\n" + XY.replace(",", ";").replace(".", ","),
     XY.replace(",", "\t").replace(".", ","),
-    'x,y\n"1,5","2"\n"3","4,5"\n"5","6"\n',
     "# one\n\n# two\n" + XY.replace("3,", "# three\n3,") + "# four\n",
     "x   y\n 1.5  2.0\n 3.0  4.5\n 5.0  6.0\n",
     "x,y,\n1.5,2,\n3,4.5,\n5,6,\n",
@@ -143,13 +145,9 @@ def test_tables_of_other_programs(text, file):
     assert bool(table.notes) == (text in INDEXED)
 
 
-def test_an_index_is_read_if_it_is_wanted_and_encodings_are_recognized(file):
+def test_an_index_is_read_if_it_is_wanted(file):
     wanted = read_table(file(INDEXED[0]), columns=["", "x"])
     assert np.allclose(wanted.points[:, 0], [0, 1, 2])
-    for encoding in ("cp1252", "utf-16"):
-        path = file("")
-        path.write_text(XY.replace("x", "größe"), encoding=encoding)
-        assert read_table(path).columns == ("größe", "y")
 
 
 def test_what_a_comma_means_is_asked(file):
@@ -157,7 +155,7 @@ def test_what_a_comma_means_is_asked(file):
     with pytest.raises(DataError, match="--decimal"):
         read_table(path)
     assert np.allclose(read_table(path, decimal=",").points[0], [1.2, 2.1])
+    table = read_table(file('x,y\n"1,5","2"\n"3","4,5"\n'), decimal=",")
+    assert np.allclose(table.points, [[1.5, 2], [3, 4.5]])
     table = read_table(file("x:y\n1:2\n3:4\n"), sep=":")
     assert table.columns == ("x", "y")
-    with pytest.raises(DataError, match="'name' .* has 'a'.*so do 'who'"):
-        read_table(file("x,name,who\n1,a,b\n2,c,d\n"))
