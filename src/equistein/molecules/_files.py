@@ -31,6 +31,12 @@ READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
 _FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
+_RESIDUES = frozenset(  # whose atoms are named after elements of one letter
+    """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
+    HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC DG DT
+    """.split()
+)
+_HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
     "a periodic cell is not supported; if the molecule is isolated, write pbc="
     '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
@@ -202,7 +208,7 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
         if record == "CRYST1" and any(number(length) > 1 for length in cell):
             raise ValueError(f"line {index}: {_PERIODIC}")
         if record in ("ATOM", "HETATM"):
-            names.append(re.sub("[^A-Za-z]", "", line[76:78]))
+            names.append(_pdb_element(line))
             whole = line if len(line) >= 54 else ""
             at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
         elif record in ("MODEL", "ENDMDL", "END") and names:
@@ -210,6 +216,13 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
                 raise CutError(f"frame {num} is cut: the file ends in it.")
             yield Frame(f"frame {num}", names, np.array(at), {}, {})
             num, size, names, at = num + 1, len(names), [], []
+
+
+def _pdb_element(line: str) -> str:
+    """Return the element in its columns, or that of a name in a known residue."""
+    given = re.sub("[^A-Za-z]", "", line[76:78])
+    name = line[12:16].strip(" 0123456789") if line[17:20].strip() in _RESIDUES else ""
+    return given or name[:1]
 
 
 # ------------------------------------------------------------- other libraries
@@ -224,7 +237,8 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
             raise CutError(f"molecule {num} is cut or damaged.")
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
             raise ValueError(f"molecule {num} has no positions in three dimensions.")
-        names = [atom.GetSymbol() for atom in mol.GetAtoms()]
+        isotopes = [(atom.GetSymbol(), atom.GetIsotope()) for atom in mol.GetAtoms()]
+        names = [{("H", 2): "D", ("H", 3): "T"}.get(each, each[0]) for each in isotopes]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
         at = mol.GetConformer().GetPositions()
         yield Frame(f"molecule {num}", names, at, entries, {})
@@ -263,7 +277,9 @@ def _frame_of(atoms: Any, where: str) -> Frame:
     }  # fmt: skip
     entries = {name: value for name, value in held.items() if np.size(value) == 1}
     at = vectors.pop("positions")
-    return Frame(where, atoms.get_chemical_symbols(), at, entries, vectors)
+    is_heavy = (atoms.numbers == 1) & (atoms.get_masses() > _HEAVY)
+    names = np.where(is_heavy, "D", atoms.get_chemical_symbols()).tolist()
+    return Frame(where, names, at, entries, vectors)
 
 
 def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:

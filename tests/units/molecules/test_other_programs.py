@@ -220,6 +220,8 @@ def test_a_pdb_in_a_cell_or_cut_or_without_elements_is_refused(read):
     with pytest.raises(XYZError, match="atom 1: there is no element.*columns 77"):
         read(text, "a.pdb")
     assert read(text, "a.pdb", species="C")[0].symbols == ("C",)
+    serine = text.replace("X  ", "SER")  # where CA is a carbon
+    assert read(serine, "a.pdb")[0].symbols == ("C",)
     cell = "CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1"
     with pytest.raises(XYZError, match="periodic"):
         read(pdb(["C"], head=cell), "a.pdb")
@@ -241,6 +243,9 @@ def test_all_molecules_of_an_sdf_are_read(chem, read):
     assert np.allclose(
         molecules[2].positions, mol.GetConformer().GetPositions(), atol=1e-3
     )
+    mol.GetAtomWithIdx(2).SetIsotope(2)
+    heavy = read(chem.MolToMolBlock(mol), "a.sdf")
+    assert "1 atoms of D" in " ".join(heavy.notes)
     with pytest.raises(XYZError, match="three dimensions"):
         read(chem.MolToMolBlock(chem.MolFromSmiles("CC")), "a.sdf")
 
