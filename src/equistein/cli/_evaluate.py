@@ -71,14 +71,8 @@ class Evaluate:
         np.savez(out / "evaluate.npz", allow_pickle=False, **arrays)
         columns = {k: v for k, v in arrays.items() if v.ndim == 1}
         rows = np.stack(list(columns.values()), axis=1)
-        np.savetxt(
-            out / "evaluate.csv",
-            rows,
-            "%.9g",
-            ",",
-            header=",".join(columns),
-            comments="",
-        )
+        head = ",".join(columns)
+        np.savetxt(out / "evaluate.csv", rows, "%.9g", ",", header=head, comments="")
         described = {"file": str(self.file), "num_points": len(points), **errors}
         folder.write_json("metrics.json", finite(described))
         write_figures(folder, pictures)
@@ -135,12 +129,10 @@ def _read_molecules(
         order = np.argsort(frame.symbols, kind="stable")[places]
         unknown = np.full((len(order), 3), np.nan)
         arrays["x"].append(frame.positions[order])
-        arrays["file_energy_eV"].append(
-            np.nan if frame.energy is None else frame.energy
-        )
-        arrays["file_forces"].append(
-            unknown if frame.forces is None else frame.forces[order]
-        )
+        energy = np.nan if frame.energy is None else frame.energy
+        forces = unknown if frame.forces is None else frame.forces[order]
+        arrays["file_energy_eV"].append(energy)
+        arrays["file_forces"].append(forces)
     stacked = {name: np.array(values, float) for name, values in arrays.items()}
     return {k: v for k, v in stacked.items() if np.isfinite(v).any()}
 
