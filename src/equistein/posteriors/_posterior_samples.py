@@ -175,8 +175,8 @@ def relabel(
     Args:
         samples: The draws.
         reference: A tree of values. By default first the draw of highest log density,
-            its labels in the order of their first number, then the mean of the draws
-            of the pass before.
+            then the mean of the draws of the pass before; labels end in the order of
+            the means of their first number.
 
     Raises:
         ValueError: If the reference has other names or shapes.
@@ -198,14 +198,17 @@ def relabel(
     squares = pooled(parameters, jnp.mean(gaps**2, axis=0))
     width = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     starts = [nearest(parameters, point, width, draws)]
+    places = _label_places(parameters)
     if reference is None and not parameters.signed:
-        places = _label_places(parameters)
         for column in places.T[:_MOST_SORTED]:
             orders = jnp.argsort(draws[:, column], axis=1)
             starts.append(jax.vmap(parameters.group.act)(orders, draws))
     fixed = None if reference is None else point
     found = [_settled(parameters, start, nearest, fixed) for start in starts]
     _, draws = min(found, key=lambda pair: pair[0])
+    if len(starts) > 1:  # in the order of the means of their first number
+        firsts = jnp.argsort(jnp.mean(draws, axis=0)[places[:, 0]])
+        draws = jax.vmap(parameters.group.act, (None, 0))(firsts, draws)
     points = draws.reshape(samples.points.shape)
     return dataclasses.replace(samples, points=points, relabelled=True)
 

@@ -147,7 +147,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         num, num_runs = len(particles), self.num_runs
         if num_runs is None:
             some = range(_MOST_RUNS, _FEWEST_RUNS - 1, -1)
-            num_runs = next((r for r in some if num % r == 0), _FEWEST_RUNS)
+            fits = (r for r in some if num % r == 0 and num >= 2 * r)
+            num_runs = next(fits, _FEWEST_RUNS)
         if num % num_runs or num < 2 * num_runs:
             raise ValueError(
                 f"AnnealedSMC needs at least two `particles` for each of its "

@@ -113,7 +113,7 @@ def _of_landing(state: SMCState) -> list[str]:
 
 def _of_width(particles: np.ndarray, start: np.ndarray) -> list[str]:
     """Return a warning of particles far wider than the start, with the direction."""
-    if particles.ndim != 2 or len(particles) < 2:
+    if particles.ndim != 2 or len(particles) < 2 or not start.std(axis=0).all():
         return []
     gaps = (particles - particles.mean(axis=0)) / np.maximum(start.std(axis=0), 1e-30)
     values, axes = np.linalg.eigh(gaps.T @ gaps / len(gaps))

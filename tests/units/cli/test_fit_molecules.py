@@ -29,7 +29,7 @@ def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     new = tmp_path / "new.xyz"
     assert status("sample", molecular_run, "--num-samples", 5, "--out", new) == 0
     frames = read_molecules(new)
-    assert [frame.symbols for frame in frames] == [("F", "H")] * 5
+    assert [frame.symbols for frame in frames] == [("H", "F")] * 5
     positions = np.stack([frame.positions for frame in frames])
     assert np.max(np.abs(positions.mean(axis=1))) < 1e-5
     plain = tmp_path / "new.npy"
