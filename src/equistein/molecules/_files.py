@@ -36,6 +36,7 @@ _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
     HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC DG DT
     """.split()
 )
+_HEAVY_ISOTOPES = (("H", 2), ("H", 3))
 _HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
     "a periodic cell is not supported; if the molecule is isolated, write pbc="
@@ -238,7 +239,7 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
             raise ValueError(f"molecule {num} has no positions in three dimensions.")
         isotopes = [(atom.GetSymbol(), atom.GetIsotope()) for atom in mol.GetAtoms()]
-        names = [{("H", 2): "D", ("H", 3): "T"}.get(each, each[0]) for each in isotopes]
+        names = ["D" if each in _HEAVY_ISOTOPES else each[0] for each in isotopes]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
         at = mol.GetConformer().GetPositions()
         yield Frame(f"molecule {num}", names, at, entries, {})
