@@ -43,7 +43,7 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
 @pytest.mark.parametrize(
     "rotated",
     [
-        pytest.param(False, marks=pytest.mark.xfail(strict=True, reason="log p")),
+        pytest.param(False, marks=pytest.mark.xfail(run=False, reason="log p")),
         True,
     ],
 )
