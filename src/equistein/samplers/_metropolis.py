@@ -27,27 +27,6 @@ _FAR = 10.0  # widths, beyond which a density may be NaN: no chain lives there
 _SHORT, _LONG = 0.08, 1.2  # of the step size: between them that of HMC is drawn
 
 
-def _parameters(
-    chains: AbstractMarkovChains,
-    particles: Particles,
-    learns_metric: bool,
-    power: int,
-) -> ChainParameters:
-    """Return the first parameters; `power` is that of the step size's units."""
-    dtype, metric, sums = particles.dtype, None, None
-    if learns_metric and particles.ndim == 2 and chains.project is identity:
-        metric = Preconditioner.by_width(particles)
-        nothing = particles[:0]
-        sums = metric.sums(nothing)
-    size = chains.default_step if chains.step_size is None else chains.step_size
-    size = jnp.asarray(size, dtype)
-    if metric is None and chains.step_size is None:
-        gaps = particles - jnp.mean(particles, axis=0, keepdims=True)
-        spread = jnp.sqrt(jnp.mean(gaps**2))
-        size = size * jnp.where(spread > 0, spread, 1) ** power
-    return ChainParameters(jnp.log(size), metric=metric, sums=sums)
-
-
 def _ways(
     project: Callable[[Point], Point], metric: Preconditioner | None
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
@@ -72,8 +51,46 @@ def _accept(
     return jax.tree.map(pick, proposal, walker), chance
 
 
+class AbstractMetropolis(AbstractMarkovChains):
+    """What `MALA` and `HMC` share: normal and uniform noise, and a learned metric."""
+
+    step_size: eqx.AbstractVar[float | Scalar | None]
+    num_adapt: eqx.AbstractVar[int | Int[Array, ""] | None]
+    power: ClassVar[int] = 1  # of a length, in the units of the step size
+    num_uniforms: ClassVar[int] = 1
+
+    def __check_init__(self):
+        if isinstance(self.num_adapt, int):
+            check_integers(type(self).__name__, 0, num_adapt=self.num_adapt)
+
+    def parameters(
+        self, particles: Particles, learns_metric: bool = False
+    ) -> ChainParameters:
+        dtype, metric, sums = particles.dtype, None, None
+        if learns_metric and particles.ndim == 2 and self.project is identity:
+            metric = Preconditioner.by_width(particles)
+            sums = metric.sums(particles[:0])
+        size = self.default_step if self.step_size is None else self.step_size
+        size = jnp.asarray(size, dtype)
+        if metric is None and self.step_size is None:
+            gaps = particles - jnp.mean(particles, axis=0, keepdims=True)
+            spread = jnp.sqrt(jnp.mean(gaps**2))
+            size = size * jnp.where(spread > 0, spread, 1) ** self.power
+        return ChainParameters(jnp.log(size), metric=metric, sums=sums)
+
+    @accept_integer_key
+    def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
+        normal_key, uniform_key = jr.split(key)
+        shape = len(points), self.num_uniforms
+        uniforms = jr.uniform(uniform_key, shape, points.dtype)
+        return jr.normal(normal_key, points.shape, points.dtype), uniforms
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        check_projection(type(self).__name__, self.project, shape)
+
+
 @check_arguments
-class MALA(AbstractMarkovChains):
+class MALA(AbstractMetropolis):
     r"""Move each particle by Langevin proposals, accepted or not.
 
     $$y = x + \eta\, F F^\top d(x) + \sqrt{2 \eta}\, F \xi, \qquad d = \beta s, \qquad
@@ -113,26 +130,14 @@ class MALA(AbstractMarkovChains):
     score_clip: float | Scalar | None = None
     project: Callable[[Point], Point] = eqx.field(default=identity)
     default_step: ClassVar[float] = 0.3
+    power: ClassVar[int] = 2
 
     def __check_init__(self):
-        if isinstance(self.num_adapt, int):
-            check_integers("MALA", 0, num_adapt=self.num_adapt)
         check_score_clip("MALA", self.score_clip)
-
-    def parameters(
-        self, particles: Particles, learns_metric: bool = False
-    ) -> ChainParameters:
-        return _parameters(self, particles, learns_metric, 2)
-
-    @accept_integer_key
-    def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
-        normal_key, uniform_key = jr.split(key)
-        uniform = jr.uniform(uniform_key, points.shape[:1], points.dtype)
-        return jr.normal(normal_key, points.shape, points.dtype), uniform
 
     def move(
         self,
-        noise: tuple[Point, Scalar],
+        noise: tuple[Point, Array],
         path: GeometricPath,
         walker: PathWalker,
         beta: Scalar,
@@ -145,7 +150,7 @@ class MALA(AbstractMarkovChains):
             value, score = path.tempered(walker, beta)
             return value, pull(clip_norms(score[None], self.score_clip)[0])
 
-        normal, uniform = noise
+        normal, (uniform,) = noise
         step_size = jnp.exp(parameters.log_step_size)
         value, drift = value_and_drift(walker)
         normal = normal if metric is not None else self.project(normal)
@@ -160,12 +165,9 @@ class MALA(AbstractMarkovChains):
         defined = ~jnp.isnan(new_value) | _is_far(metric, proposal.point)
         return walker, chance, jnp.ones((), int), defined
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        check_projection("MALA", self.project, shape)
-
 
 @check_arguments
-class HMC(AbstractMarkovChains):
+class HMC(AbstractMetropolis):
     r"""Move each particle along a short Hamiltonian trajectory, accepted or not.
 
     A momentum $\rho \sim \mathcal N(0, I)$ is drawn, and each of the `num_leapfrogs`
@@ -203,22 +205,10 @@ class HMC(AbstractMarkovChains):
     annealing: Schedule | None = None
     project: Callable[[Point], Point] = eqx.field(default=identity)
     default_step: ClassVar[float] = 0.5
+    num_uniforms: ClassVar[int] = 2
 
     def __check_init__(self):
         check_integers("HMC", num_leapfrogs=self.num_leapfrogs)
-        if isinstance(self.num_adapt, int):
-            check_integers("HMC", 0, num_adapt=self.num_adapt)
-
-    def parameters(
-        self, particles: Particles, learns_metric: bool = False
-    ) -> ChainParameters:
-        return _parameters(self, particles, learns_metric, 1)
-
-    @accept_integer_key
-    def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
-        normal_key, uniform_key = jr.split(key)
-        uniform = jr.uniform(uniform_key, (len(points), 2), points.dtype)
-        return jr.normal(normal_key, points.shape, points.dtype), uniform
 
     def move(
         self,
@@ -254,6 +244,3 @@ class HMC(AbstractMarkovChains):
         walker, chance = _accept(uniform, log_ratio, proposal, walker)
         spent = jnp.full((), self.num_leapfrogs, int)
         return walker, chance, spent, defined
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        check_projection("HMC", self.project, shape)
