@@ -29,7 +29,8 @@ class BlurredNormals(eqx.Module):
     It is invariant, normalized, and exact for all levels $\sigma$ if it is for one. A
     covariance is that of the points of a class along its largest directions, and the
     same in all others: at most half as many as points, and as fit into 32 MiB. Of
-    many small images none are left, where white noise would be seen.
+    many small images none are left, where white noise would be seen. All are shrunk
+    towards the same in all directions, the more the fewer the points.
 
     Args:
         data: The data, stacked on axis 0.
@@ -180,4 +181,12 @@ def _normals(
     rest = squares[own:].sum() / (size - own)
     variances = np.full(rank, rest)
     variances[:own] = np.maximum(squares[:own], rest)
+    # Shrunk towards a ball (Chen et al., 2010, OAS): those of few points fit their
+    # noise, and leave a network that sees the same points nothing to learn.
+    total = variances.sum() + (size - rank) * rest
+    square = np.sum(variances**2) + (size - rank) * rest**2
+    spread = (len(centered) + 1) * (square - total**2 / size)
+    shrunk = min(1.0, (square + total**2) / max(spread, 1e-300))
+    ball = shrunk * total / size
+    variances, rest = (1 - shrunk) * variances + ball, (1 - shrunk) * rest + ball
     return mean, axes[:rank], variances, np.asarray(rest)

@@ -40,13 +40,7 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "rotated",
-    [
-        pytest.param(False, marks=pytest.mark.xfail(run=False, reason="log p")),
-        True,
-    ],
-)
+@pytest.mark.parametrize("rotated", [False, True])
 def test_digits_are_learned_with_the_defaults(rotated, tmp_path):
     datasets = pytest.importorskip("sklearn.datasets")
     digits, rng = datasets.load_digits(), np.random.default_rng(0)
