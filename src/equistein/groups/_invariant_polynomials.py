@@ -31,6 +31,17 @@ def invariant_polynomials(
         For each degree with invariants the exponents of its monomials, `(monomial, D)`,
         and the coefficients of the invariants, `(invariant, monomial)`.
     """
+    try:
+        hash(group)
+    except TypeError:  # a custom group that holds arrays is solved for each time
+        return _solve.__wrapped__(group, degree, shape)
+    return _solve(group, degree, shape)
+
+
+@functools.lru_cache(16)
+def _solve(
+    group: AbstractGroup, degree: int, shape: tuple[int, ...]
+) -> list[tuple[np.ndarray, np.ndarray]]:
     size = math.prod(shape)
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         elements = group.sample(jr.key(0), _FEW_ELEMENTS)

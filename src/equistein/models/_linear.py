@@ -26,7 +26,7 @@ from equistein.groups import (
     PointCloud,
     SpecialOrthogonal,
 )
-from equistein.models._model import described
+from equistein.models._model import with_about
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted
 
@@ -91,7 +91,7 @@ class LinearModel:
         steps, at_once = self.settings.sample_steps, self.settings.sample_at_once
         made: Any = fitted.generator
         generator = dataclasses.replace(made, num_steps=steps, num_at_once=at_once)
-        return described(dataclasses.replace(fitted, generator=generator), self.about)
+        return with_about(dataclasses.replace(fitted, generator=generator), self.about)
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:

@@ -76,7 +76,7 @@ class Model:
             batch_size=self.batch_size, optimizer=self.optimization,
             generator=self.generator, **options,
         )  # fmt: skip
-        return described(fitted, self.about)
+        return with_about(fitted, self.about)
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
@@ -91,7 +91,7 @@ class Model:
         self.objective.init(key, self.energy, everything)
 
 
-def described(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
+def with_about(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
     """Return a fit with what is saved with it, which draws molecules of one hand."""
     generator = fitted.generator
     if generator is not None and "stereo_smiles" in about:

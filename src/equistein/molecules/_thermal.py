@@ -27,14 +27,14 @@ _STEP = 0.1  # of the distance to the nearest atom, that atoms move between clos
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 
 
-def _in(kind: Kind, units: str) -> dict[str, float]:
+def _in_units(kind: Kind, units: str) -> dict[str, float]:
     """Return what one eV, eV / Angstrom or Angstrom is in each of some units."""
     return {unit: 1 / unit_value(unit, kind) for unit in units.split()}
 
 
-_ENERGY_UNITS = _in("energy", "kcal/mol kJ/mol Hartree Ry meV eV")
-_LENGTH_UNITS = _in("length", "Bohr nm pm Angstrom")
-_FORCE_UNITS = _in(
+_ENERGY_UNITS = _in_units("energy", "kcal/mol kJ/mol Hartree Ry meV eV")
+_LENGTH_UNITS = _in_units("length", "Bohr nm pm Angstrom")
+_FORCE_UNITS = _in_units(
     "force",
     "kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr kJ/mol/nm "
     "Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom eV/Bohr eV/nm",

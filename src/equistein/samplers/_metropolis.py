@@ -27,7 +27,7 @@ _FAR = 10.0  # widths, beyond which a density may be NaN: no chain lives there
 _SHORT, _LONG = 0.08, 1.2  # of the step size: between them that of HMC is drawn
 
 
-def _ways(
+def _pull_and_push(
     project: Callable[[Point], Point], metric: Preconditioner | None
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
     r"""Return $F^\top$ and $F$, or the projection and nothing where F is 1."""
@@ -144,7 +144,7 @@ class MALA(AbstractMetropolis):
         parameters: ChainParameters,
     ) -> Move:
         metric = parameters.metric
-        pull, push = _ways(self.project, metric)
+        pull, push = _pull_and_push(self.project, metric)
 
         def value_and_drift(walker):
             value, score = path.tempered(walker, beta)
@@ -219,7 +219,7 @@ class HMC(AbstractMetropolis):
         parameters: ChainParameters,
     ) -> Move:
         metric = parameters.metric
-        pull, push = _ways(self.project, metric)
+        pull, push = _pull_and_push(self.project, metric)
         normal, (uniform, fraction) = noise
         log_factor = math.log(_SHORT) + fraction * math.log(_LONG / _SHORT)
         step = jnp.exp(parameters.log_step_size + log_factor)
