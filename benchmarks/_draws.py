@@ -32,7 +32,7 @@ def draws() -> None:
     }  # fmt: skip
     for name, options in more.items():
         family = getattr(blackjax, name)
-        ours = es.from_blackjax(family, num_warmup=_DRAWS // 2, **options)
+        ours = es.from_blackjax(family, num_adapt=_DRAWS // 2, **options)
         runs[f"equistein, {name.upper()}"] = _ours(ours, _DRAWS)
         runs[f"BlackJAX, {name.upper()}"] = _blackjax(family, options)
     mala = es.MALA(0.1, num_adapt=_DRAWS // 2)

@@ -114,7 +114,7 @@ def _sampler(name: str, num_steps: int) -> Any:
     if name == "HMC":
         options["num_integration_steps"] = HMC_STEPS
     family = getattr(blackjax, name.lower())
-    return es.from_blackjax(family, num_warmup=num_steps // 2, **options)
+    return es.from_blackjax(family, num_adapt=num_steps // 2, **options)
 
 
 if __name__ == "__main__":

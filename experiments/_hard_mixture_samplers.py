@@ -49,7 +49,6 @@ class HardMixtureConfig(AbstractConfig):
         num_chains: The chains of MALA.
         chain_steps: The steps of each.
         nuts_chains: The chains of NUTS.
-        nuts_warm_up: The steps of its warm-up; 0 for none, with a step size of 1.
         nuts_steps: The transitions of each.
         num_svgd_particles: The particles of SVGD.
         svgd_steps: Its steps.
@@ -70,13 +69,11 @@ class HardMixtureConfig(AbstractConfig):
     num_chains: int = 512
     chain_steps: int = 2_000
     nuts_chains: int = 64
-    nuts_warm_up: int = 500
     nuts_steps: int = 100
     num_svgd_particles: int = 256
     svgd_steps: int = 2_000
     num_exact: int = 2_000
 
-    or_zero: ClassVar[Sequence[str]] = ("nuts_warm_up",)
     fractions: ClassVar[Sequence[str]] = ("ess_fraction",)
 
     def __post_init__(self):

@@ -54,7 +54,6 @@ class MixtureConfig(AbstractConfig):
         num_smc_runs: Its independent runs.
         num_moves: The moves of a particle at each temperature.
         ess_fraction: The conditional effective sample size aimed at, a fraction.
-        nuts_warm_up: The steps of its warm-up.
         nuts_steps: The transitions of each.
         num_particles: The particles of SVGD.
         most_particles: Those of vanilla SVGD where it has as many as there are
@@ -76,14 +75,12 @@ class MixtureConfig(AbstractConfig):
     num_smc_runs: int = 16
     num_moves: int = 20
     ess_fraction: float = 0.9
-    nuts_warm_up: int = 300
     nuts_steps: int = 300
     num_particles: int = 64
     most_particles: int = 512
     svgd_steps: int = 1_000
 
     fractions: ClassVar[Sequence[str]] = ("ess_fraction",)
-    or_zero: ClassVar[Sequence[str]] = ("nuts_warm_up",)
 
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
@@ -153,11 +150,10 @@ class Samplers:
     def _nuts(self) -> AbstractMarkovChains:
         import blackjax
 
-        warm_up = self.config.nuts_warm_up
-        return from_blackjax(blackjax.nuts, num_warmup=warm_up, step_size=0.1)
+        return from_blackjax(blackjax.nuts)
 
     def nuts(self, key: Key, start: Particles) -> Found:
-        """Chains of BlackJAX's NUTS, with its own warm-up."""
+        """Chains of BlackJAX's NUTS."""
         num, chains = self.config.nuts_steps, self.config.num_chains
         samples = run(
             key, self._nuts, self.posterior.log_density, start[:chains], num_steps=num,

@@ -21,9 +21,8 @@ ANNEALED = {
 
 
 CHAINS = {
-    "hmc": "BlackJAX's HMC with trajectories of a set number of steps; its warm-up "
-    "finds the step size and masses. It starts where annealed MALA is after a few "
-    "evaluations, which count, as do those of the warm-up.",
+    "hmc": "BlackJAX's HMC with trajectories of a set number of steps, whose size is "
+    "adapted. It starts where annealed MALA is after a few evaluations, which count.",
     "nuts": "BlackJAX's NUTS, likewise.",
     "mclmc": "BlackJAX's Metropolis-adjusted microcanonical chains, likewise.",
     "svgd-hmc": "HMC from where E-SVGD is.",
@@ -60,8 +59,8 @@ class SystemConfig(AbstractConfig):
         reach: The center of the last bin.
         quiet_step_size: The step size of `quiet` and `vanilla`, in units of length.
         mala_step_size: The first step size of MALA.
-        hamiltonian_step_size: The step size from which BlackJAX's warm-ups begin.
-        num_warmup: The steps of these.
+        hamiltonian_step_size: The step size from which BlackJAX's chains begin.
+        num_adapt: The steps in which these adapt theirs.
         inner: What moves the chains of tempering and of sequential Monte Carlo.
         num_ladders: The ladders of tempering; each is looked at many times.
         score_clip: The longest score.
@@ -86,7 +85,7 @@ class SystemConfig(AbstractConfig):
     quiet_step_size: float = 0.05
     mala_step_size: float = 0.01
     hamiltonian_step_size: float = 0.15
-    num_warmup: int = 300
+    num_adapt: int = 300
     inner: Literal["mala", "hmc"] = "mala"
     num_ladders: int = 100
     score_clip: float = 100.0

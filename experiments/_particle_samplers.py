@@ -236,7 +236,7 @@ def _sampler(config: SystemConfig, system: System, kind: str) -> Any:
     """Return what moves chains; tempering and SMC adapt the steps of what they use."""
     target = system.target
     if kind in ACCEPTANCE:
-        return _blackjax(config, system, kind, config.num_warmup)
+        return _blackjax(config, system, kind, config.num_adapt)
     inner: AbstractMarkovChains = MALA(
         config.mala_step_size, score_clip=config.score_clip,
         project=target.group.project,
@@ -252,7 +252,7 @@ def _sampler(config: SystemConfig, system: System, kind: str) -> Any:
 
 
 def _blackjax(
-    config: SystemConfig, system: System, kind: str, num_warmup: int
+    config: SystemConfig, system: System, kind: str, num_adapt: int
 ) -> AbstractMarkovChains:
     import blackjax
 
@@ -265,6 +265,6 @@ def _blackjax(
         ),
     }[kind]
     return from_blackjax(
-        algorithm, num_warmup=num_warmup, step_size=config.hamiltonian_step_size,
+        algorithm, num_adapt=num_adapt, step_size=config.hamiltonian_step_size,
         acceptance=ACCEPTANCE[kind], project=system.target.group.project, **options,
     )  # fmt: skip

@@ -98,10 +98,7 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
     if has_blackjax():
         import blackjax
 
-        nuts = from_blackjax(
-            blackjax.nuts, num_warmup=config.nuts_warm_up, step_size=1.0
-        )
-        steps = config.nuts_steps
+        nuts, steps = from_blackjax(blackjax.nuts), config.nuts_steps
         listed.append(
             chains("nuts", nuts, config.nuts_chains, steps, steps // 2, _NUTS)
         )
@@ -132,7 +129,7 @@ _SVGD = (
     "Vanilla SVGD with the median rule: most of its particles are in the widest mode, "
     "and they collapse towards its center (the relative width is 1 when exact)."
 )
-_NUTS = "BlackJAX's NUTS with its own warm-up, where it is installed, fails like MALA."
+_NUTS = "BlackJAX's NUTS, where it is installed, fails like MALA."
 
 _QUICK = HardMixtureConfig()
 
@@ -147,7 +144,7 @@ HARD_MIXTURE = Experiment(
             _QUICK, num_seeds=1, dim=4, num_temperatures=4, num_ladders=8, num_steps=80,
             num_records=20, num_smc_particles=64, num_smc_runs=4, num_moves=2,
             ess_fraction=0.5, num_chains=8, chain_steps=20, nuts_chains=8,
-            nuts_warm_up=0, nuts_steps=10, num_svgd_particles=16, svgd_steps=20,
+            nuts_steps=10, num_svgd_particles=16, svgd_steps=20,
             num_exact=100,
         ),
         "quick": _QUICK,

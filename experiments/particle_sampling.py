@@ -175,7 +175,7 @@ _LJ55 = SystemConfig(
 )
 _SMOKE = {
     **{"num_seeds": 2, "num_steps": 40, "budgets": (10, 20), "pair_budget": 40},
-    **{"num_warmup": 20, "num_ladders": 4},
+    **{"num_adapt": 20, "num_ladders": 4},
 }
 
 PARTICLE_SAMPLING = Experiment(

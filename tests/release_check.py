@@ -39,7 +39,6 @@ import numpyro.distributions as dist
 import equistein as es
 model = lambda: numpyro.sample("x", dist.Normal(0.0, 1.0))
 options = {"step_size": 0.5, "num_integration_steps": 3}
-options["inverse_mass_matrix"] = jnp.ones(1)
 posterior = es.from_numpyro(model)
 hmc = es.from_blackjax(blackjax.hmc, **options)
 samples = posterior.run(0, hmc, num_chains=4, num_steps=20, num_draws=5)

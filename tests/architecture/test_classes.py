@@ -13,7 +13,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractSampler.scale_steps",
     "AbstractSampler.summary", "AbstractSampler.shard",
     "AbstractSampler.log_densities",
-    "AbstractMarkovChains.noise", "AbstractMarkovChains.tune",
+    "AbstractMarkovChains.noise",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._squared_distances", "AbstractConstraint.allows",
     "AbstractKernel.prepare",

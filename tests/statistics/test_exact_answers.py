@@ -34,9 +34,9 @@ WIDE = Normal(jnp.zeros(2), 3.0)
 SAMPLERS = {
     "langevin": (Langevin(0.02), 1_500),
     "mala": (MALA(0.3, num_adapt=200), 600),
-    "hmc": (from_blackjax(blackjax.hmc, num_integration_steps=4, num_warmup=100), 300),
-    "nuts": (from_blackjax(blackjax.nuts, max_num_doublings=3, num_warmup=100), 200),
-    "mclmc": (from_blackjax(blackjax.adjusted_mclmc, num_warmup=100), 300),
+    "hmc": (from_blackjax(blackjax.hmc, num_integration_steps=4, num_adapt=100), 300),
+    "nuts": (from_blackjax(blackjax.nuts, max_num_doublings=3, num_adapt=100), 200),
+    "mclmc": (from_blackjax(blackjax.adjusted_mclmc, num_adapt=100), 300),
     "tempering": (
         ParallelTempering(MALA(0.3), reference=WIDE, num_temperatures=3, num_adapt=100),
         400,

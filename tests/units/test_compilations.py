@@ -22,7 +22,7 @@ SAMPLERS = {
     "MALA": es.MALA(0.1),
     "tempering": es.ParallelTempering(es.MALA(0.1)),
     "SMC": es.AnnealedSMC(es.MALA(0.1)),
-    "HMC": es.from_blackjax(blackjax.hmc, num_integration_steps=3, num_warmup=20),
+    "HMC": es.from_blackjax(blackjax.hmc, num_integration_steps=3, num_adapt=20),
     "tempering of clouds": es.ParallelTempering(PROJECTED, num_temperatures=4),
 }
 

@@ -125,6 +125,10 @@ class Preconditioner(eqx.Module):
         r"""Return $F^\top s$, the score of z."""
         return self._times(self.factor.T, score)
 
+    def pull_back(self, score: Float[Array, " dim"]) -> Point:
+        r"""Return $F^{-\top} s$, the score of a point, from that of z."""
+        return self._times(self.inverse.T, score)
+
     def whiten(self, point: Point) -> Float[Array, " dim"]:
         """Return the coordinates z of a point."""
         return self._times(self.inverse, point - self.center)

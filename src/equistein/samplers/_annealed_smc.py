@@ -178,26 +178,20 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:
         path = self._path(log_density, state.particles, state.reference)
-        draw_key, tune_key, *keys = jr.split(key, 2 + len(state.log_normalizers))
+        draw_key, *keys = jr.split(key, 1 + len(state.log_normalizers))
         walkers = self._walkers(draw_key, path, state)
-        # At the reference; the moves adapt from then on.
-        parameters, tuning = self._tune_if(
-            state.step == 0, tune_key, path, walkers.point, state.inverse_temperatures,
-            state.parameters,
-        )  # fmt: skip
         runs, (shares, rates, spent, undefined) = jax.vmap(
             lambda *run: self._one_run(path, state.pilots > 0, *run)
         )(
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
-            state.log_normalizers, parameters,
+            state.log_normalizers, state.parameters,
         )  # fmt: skip
         walkers, log_weights, betas, log_z, parameters = runs
         if parameters.metric is not None:
             parameters = _with_metrics(parameters, walkers.point, log_weights)
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
-        evaluations = state.evaluations + jnp.max(tuning) + spent
-        evaluations += state.begins.astype(int)
+        evaluations = state.evaluations + spent + state.begins.astype(int)
         lands = jnp.all(betas == 1) & jnp.any(state.inverse_temperatures < 1)
         new = SMCState(
             x, walkers, log_weights, betas, log_z, parameters, state.reference,

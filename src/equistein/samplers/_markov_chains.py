@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.kernels import PointSums
+from equistein.kernels import PointSums, Preconditioner
 from equistein.samplers._base import AbstractSampler, cond_if_any_run, Info, State
 from equistein.samplers._geometric_path import (
     AbstractReference,
@@ -27,12 +27,12 @@ from equistein.samplers._geometric_path import (
 from equistein.samplers._steps import (
     check_fraction,
     check_step_size,
+    identity,
     inverse_temperature,
     rms,
     Schedule,
 )
 
-_TUNE = 2**31 - 1  # number of a key apart from those that `noise` splits
 _GAIN = 0.2  # change of the log step size per unit of acceptance rate
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _INDEPENDENT = 0.1  # of the draws of a chain, about
@@ -48,19 +48,17 @@ that it took, and whether the log density at the proposal was not NaN."""
 class ChainParameters(eqx.Module):
     """What a move is tuned by, at one temperature.
 
-    The inverse mass matrix is BlackJAX's, diagonal; the metric is a `Preconditioner`,
-    which is learned from the sums over the chains' points. Each is None for a move
-    without one.
+    The metric is learned from the sums over the chains' points; None for moves in the
+    units of the points.
     """
 
     log_step_size: Float[Array, "*temperature"]
-    inverse_mass_matrix: Any = None
-    metric: Any = None
+    metric: Preconditioner | None = None
     sums: PointSums | None = None
 
     def with_points(self, points: Particles) -> "ChainParameters":
         """Return the parameters with some points added to the sums."""
-        if self.metric is None:
+        if self.metric is None or self.sums is None:
             return self
         return dataclasses.replace(self, sums=self.sums + self.metric.sums(points))
 
@@ -72,21 +70,16 @@ class ChainParameters(eqx.Module):
         return dataclasses.replace(self, sums=kept)
 
 
-def num_independent(sums: PointSums) -> Scalar:
-    """Return how many independent points those of the chains are worth, about."""
-    return _INDEPENDENT * sums.count
-
-
 def is_round_end(
     step: Int[Array, ""], num_adapt: int | Int[Array, ""]
-) -> tuple[Bool[Array, ""], Bool[Array, ""], Bool[Array, ""]]:
-    """Return whether a round of adaptation ends after a step, is the last, is at half.
+) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
+    """Return whether a round of adaptation ends after a step, and if it is at half.
 
     The rounds double in length; the last fifth of the adaptation is for step sizes.
     """
     last = last_round(num_adapt)
     ends = last >> on_device(np.arange(_ROUNDS))
-    return jnp.any(step == ends), step == last, jnp.any(step == ends - (ends >> 2))
+    return jnp.any(step == ends), jnp.any(step == ends - (ends >> 2))
 
 
 def last_round(num_adapt: int | Int[Array, ""]) -> Int[Array, ""]:
@@ -149,6 +142,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     acceptance: eqx.AbstractVar[float]
     annealing: eqx.AbstractVar[Schedule | None]
     default_step: ClassVar[float] = 1.0
+    power: ClassVar[int] = 1  # of a length, in the units of the step size
 
     def __check_init__(self):
         name = type(self).__name__
@@ -168,7 +162,6 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         half = on_device(np.asarray(num_steps // 2))
         return dataclasses.replace(self, num_adapt=half)
 
-    @abc.abstractmethod
     def parameters(
         self, particles: Particles, learns_metric: bool = False
     ) -> ChainParameters:
@@ -176,6 +169,17 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
         A metric is learned of points with one axis that live everywhere.
         """
+        metric = sums = None
+        if learns_metric and particles.ndim == 2 and self.project is identity:
+            metric = Preconditioner.by_width(particles)
+            sums = metric.sums(particles[:0])
+        size = self.default_step if self.step_size is None else self.step_size
+        size = jnp.asarray(size, particles.dtype)
+        if metric is None and self.step_size is None:
+            gaps = particles - jnp.mean(particles, axis=0, keepdims=True)
+            spread = jnp.sqrt(jnp.mean(gaps**2))
+            size = size * jnp.where(spread > 0, spread, 1) ** self.power
+        return ChainParameters(jnp.log(size), metric, sums)
 
     @abc.abstractmethod
     def move(
@@ -209,19 +213,6 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         move = lambda noise, walker: self.move(noise, path, walker, beta, parameters)
         return jax.vmap(move)(self.noise(key, walkers.point), walkers)
 
-    @accept_integer_key
-    def tune(
-        self,
-        key: Key,
-        path: GeometricPath,
-        particles: Particles,
-        beta: Scalar,
-        parameters: ChainParameters,
-    ) -> tuple[ChainParameters, Int[Array, ""]]:
-        r"""Find parameters before the first step; also return its evaluations."""
-        del key, path, particles, beta
-        return parameters, jnp.zeros((), int)
-
     def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
         log_size = parameters.log_step_size + _GAIN * (rate - self.acceptance)
@@ -232,10 +223,10 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
         The step size begins again where it began, as it is in units of the metric.
         """
-        sums = parameters.sums
-        if sums is None:
+        metric, sums = parameters.metric, parameters.sums
+        if metric is None or sums is None:
             return parameters
-        metric = parameters.metric.updated(sums, num_independent(sums))
+        metric = metric.updated(sums, _INDEPENDENT * sums.count)
         size = self.default_step if self.step_size is None else self.step_size
         log_size = jnp.log(jnp.asarray(size, sums.weight.dtype))
         return dataclasses.replace(parameters, log_step_size=log_size, metric=metric)
@@ -261,11 +252,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         x, num = state.particles, len(state.particles)
         path = GeometricPath(log_density, Flat())
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
-        parameters, tune_evaluations = cond_if_any_run(
-            state.step == 0,
-            lambda: self.tune(jr.fold_in(key, _TUNE), path, x, beta, state.parameters),
-            (state.parameters, jnp.zeros((), int)),
-        )
+        parameters = state.parameters
         walkers, chances, spent, defined = self.move_all(
             key, path, state.walkers, beta, parameters
         )
@@ -273,13 +260,13 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         if_adapting = lambda a, b: jnp.where(state.step < state.num_adapt, a, b)
         adapted = self.adapt(parameters, rate)
         if parameters.metric is not None:
-            ends, _, at_half = is_round_end(state.step + 1, state.num_adapt)
+            ends, at_half = is_round_end(state.step + 1, state.num_adapt)
             adapted = adapted.with_points(walkers.point)
             adapted = cond_if_any_run(ends, lambda: self.learn(adapted), adapted)
             adapted = adapted.forget(ends | at_half)
         next_parameters = jax.tree.map(if_adapting, adapted, parameters)
         total = state.remainder + jnp.sum(spent)
-        evaluations = state.evaluations + tune_evaluations + total // num
+        evaluations = state.evaluations + total // num
         new = ChainState(
             walkers.point, walkers, next_parameters, evaluations, total % num,
             state.num_adapt, state.step + 1,
@@ -369,27 +356,6 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
         repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
         parameters = self.inner.parameters(particles, learns_metric=True)
         return jax.tree.map(repeat, parameters)
-
-    def _tune_if(
-        self,
-        due: Bool[Array, ""],
-        key: Key,
-        path: GeometricPath,
-        points: Float[Array, "temperature chain *shape"],
-        betas: Float[Array, " temperature"],
-        parameters: ChainParameters,
-    ) -> tuple[ChainParameters, Int[Array, " temperature"]]:
-        """Tune each temperature's parameters to its density, if it is time."""
-        num = len(betas)
-        if type(self.inner).tune is AbstractMarkovChains.tune:  # which does nothing
-            return parameters, jnp.zeros(num, int)
-        return cond_if_any_run(
-            due,
-            lambda: jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(
-                jr.split(key, num), path, points, betas, parameters
-            ),
-            (parameters, jnp.zeros(num, int)),
-        )
 
 
 @eqx.filter_jit

@@ -56,27 +56,11 @@ class AbstractMetropolis(AbstractMarkovChains):
 
     step_size: eqx.AbstractVar[float | Scalar | None]
     num_adapt: eqx.AbstractVar[int | Int[Array, ""] | None]
-    power: ClassVar[int] = 1  # of a length, in the units of the step size
     num_uniforms: ClassVar[int] = 1
 
     def __check_init__(self):
         if isinstance(self.num_adapt, int):
             check_integers(type(self).__name__, 0, num_adapt=self.num_adapt)
-
-    def parameters(
-        self, particles: Particles, learns_metric: bool = False
-    ) -> ChainParameters:
-        dtype, metric, sums = particles.dtype, None, None
-        if learns_metric and particles.ndim == 2 and self.project is identity:
-            metric = Preconditioner.by_width(particles)
-            sums = metric.sums(particles[:0])
-        size = self.default_step if self.step_size is None else self.step_size
-        size = jnp.asarray(size, dtype)
-        if metric is None and self.step_size is None:
-            gaps = particles - jnp.mean(particles, axis=0, keepdims=True)
-            spread = jnp.sqrt(jnp.mean(gaps**2))
-            size = size * jnp.where(spread > 0, spread, 1) ** self.power
-        return ChainParameters(jnp.log(size), metric=metric, sums=sums)
 
     @accept_integer_key
     def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:

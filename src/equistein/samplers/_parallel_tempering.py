@@ -188,34 +188,28 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:
         num = len(state.inverse_temperatures)
-        keys = jr.split(key, 2 + num)  # to tune, to swap, and of each temperature
+        swap_key, *keys = jr.split(key, 1 + num)
         path = self._path(log_density, state.particles, state.reference)
         betas, num_adapt, step = state.inverse_temperatures, state.num_adapt, state.step
-        due = step == 0
-        if self.adapts_ladder:  # and after it moves for the last time
-            due |= is_round_end(step, num_adapt)[1]
-        parameters, tuning = self._tune_if(
-            due, keys[0], path, state.replicas.walker.point, betas, state.parameters
-        )
         walkers, chances, evaluations, undefined = self._step_all(
-            keys[2:], path, state.replicas.walker, betas, parameters
+            jnp.stack(keys), path, state.replicas.walker, betas, state.parameters
         )
         statistics = state.statistics
         if self.reaches_reference:
             statistics = statistics.with_walkers(walkers, betas)
         replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
-        replicas, rejected, asked = swap_neighbors(keys[1], replicas, betas, step % 2)
+        replicas, rejected, asked = swap_neighbors(swap_key, replicas, betas, step % 2)
         statistics = statistics.with_swaps(rejected, asked)
         rejections, x = statistics.rejections, replicas.walker.point[0]
         rates = jnp.mean(chances, axis=1)
-        parameters = self._adapted(parameters, state, rates, replicas.walker.point)
+        parameters = self._adapted(state, rates, replicas.walker.point)
         half = step + 1 == num_adapt + num_adapt // 2
         first_half = jax.tree.map(
             lambda new, old: jnp.where(half, new, old),
             statistics.sums,
             state.first_half,
         )
-        spent = state.evaluations + jnp.sum(tuning) + evaluations
+        spent = state.evaluations + evaluations
         new = TemperingState(
             x, replicas, parameters, betas, state.reference, statistics, first_half,
             spent, num_adapt, step + 1,
@@ -230,12 +224,12 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
 
     def _adapted(
         self,
-        parameters: ChainParameters,
         state: TemperingState,
         rates: Float[Array, " temperature"],
         points: Float[Array, "temperature chain *shape"],
     ) -> ChainParameters:
         """Return the parameters after a step, while they adapt."""
+        parameters = state.parameters
         tuned = jax.vmap(self.inner.adapt)(parameters, rates)
         adapts = state.step < state.num_adapt
         keep = lambda new, old: jnp.where(adapts, new, old)
@@ -249,7 +243,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     ) -> TemperingState:
         """Return the state with what was learned, if a round ends, or all rounds."""
         parameters, betas = state.parameters, state.inverse_temperatures
-        ends, _, at_half = is_round_end(state.step, state.num_adapt)
+        ends, at_half = is_round_end(state.step, state.num_adapt)
         learns_reference = self.reference is None and self.reaches_reference
         learns_reference &= parameters.metric is not None
         new_ladder = betas

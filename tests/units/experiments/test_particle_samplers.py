@@ -53,5 +53,5 @@ def _config():
     quick = experiment("particle-sampling").presets["quick"]["dw4"]
     return dataclasses.replace(
         quick, num_particles=200, num_steps=BUDGETS[-1], budgets=BUDGETS[:1],
-        num_warmup=100, num_ladders=20,
+        num_adapt=100, num_ladders=20,
     )  # fmt: skip

@@ -258,16 +258,3 @@ def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
     walker = walkers_without_values(jnp.zeros((1, 3, 2)))
     alone = _note_arrivals(Replicas(walker, heading[:1], trips[:1]))
     assert np.array_equal(alone.heading, [[1, 1, 1]])
-
-
-def test_chains_are_tuned_first_and_when_the_ladder_was_last_moved():
-    class Tuned(MALA):
-        def tune(self, key, path, particles, beta, parameters):
-            return parameters, jnp.full((), 100, int)
-
-    adaptive = ParallelTempering(Tuned(0.1), num_temperatures=3, num_adapt=10)
-    fixed = ParallelTempering(Tuned(0.1), [1.0, 0.5, 0.0], num_adapt=10)
-    for sampler, due in ((adaptive, [1, 9]), (fixed, [1])):
-        found = run(0, sampler, two_modes, starts(jr.key(0)), num_steps=12)
-        spent = np.diff(found.history["evaluations"], prepend=1)
-        assert [i + 1 for i, each in enumerate(spent) if each > 100] == due
