@@ -47,7 +47,6 @@ from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,
     DecayingStep,
-    gradient_descent,
     Langevin,
     MALA,
     Normal,
@@ -277,7 +276,7 @@ def _samplers(
         more: dict[str, Any] = {"score_clip": clip, "project": group.project}
         if kernel is None:
             return Langevin(step, **more)
-        return SVGD(kernel, gradient_descent(stein), langevin=step, **more)
+        return SVGD(kernel, None, factor=stein, langevin=step, **more)
 
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
     decaying = DecayingStep(langevin, settings.sample_steps - tail, tail)

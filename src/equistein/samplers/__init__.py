@@ -36,7 +36,6 @@ from equistein.samplers._markov_chains import (
 from equistein.samplers._metropolis import HMC as HMC, MALA as MALA
 from equistein.samplers._optimizers import (
     canonical_optimizer as canonical_optimizer,
-    gradient_descent as gradient_descent,
     vector_adam as vector_adam,
 )
 from equistein.samplers._parallel_tempering import (

@@ -26,7 +26,6 @@ from equistein.samplers._geometric_path import (
     FittedNormal,
     GeometricPath,
     PathWalker,
-    walkers_without_values,
 )
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
@@ -154,24 +153,22 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
                 f"AnnealedSMC needs at least two `particles` for each of its "
                 f"{num_runs} runs, and equally many for each, but got {num}."
             )
-        del log_density  # the particles of the reference are drawn in the first step
         x = jax.vmap(self.inner.project)(particles)
-        by_run = x.reshape(num_runs, -1, *x.shape[1:])
-        zeros = jnp.zeros(by_run.shape[:2], x.dtype)
         parameters, base = self._parameters(x, num_runs), self._base(x)
         is_learned = self.reference is None and isinstance(base, FittedNormal)
         pilots = _PILOTS if is_learned and parameters.metric is not None else 0
         zero, of_runs = jnp.zeros((), int), jnp.zeros(num_runs, x.dtype)
+        walkers = jax.vmap(GeometricPath(log_density, base).evaluate)(x)
+        by_run = lambda leaf: leaf.reshape(num_runs, -1, *leaf.shape[1:])
+        walkers = jax.tree.map(by_run, walkers)
         return SMCState(
-            x, walkers_without_values(by_run),
-            zeros - jnp.log(zeros.shape[1]).astype(x.dtype), of_runs, of_runs,
-            parameters, eqx.filter(base, eqx.is_array), zero + pilots,
-            jnp.ones((), bool), jnp.full_like(x, jnp.inf), zero, zero,
+            x, walkers, jnp.full_like(walkers.value, -math.log(num // num_runs)),
+            of_runs, of_runs, parameters, eqx.filter(base, eqx.is_array), zero + pilots,
+            jnp.ones((), bool), jnp.full_like(x, jnp.inf), zero + 1, zero,
         )  # fmt: skip
 
     def log_densities(self, state: SMCState) -> Float[Array, " particle"]:
-        # Unknown before the first step.
-        return jnp.where(state.step > 0, state.walkers.value, jnp.nan).ravel()
+        return state.walkers.value.ravel()
 
     @accept_integer_key
     def step(

@@ -47,7 +47,7 @@ def path_warnings(samples: Samples, start: np.ndarray) -> list[str]:
             f"round that adapted, along {direction(axis)}. Take more steps; if they "
             "never stop, the density has no finite integral."
         )
-    elif np.min(_widths(np.asarray(samples.particles), start)) > _NARROW:
+    elif "log_z" in summary and _growth(samples, start) > _NARROW:
         found.append(
             f"the particles began in a place less than 1/{_NARROW} as wide as where "
             "they ended, along every coordinate: modes far from the start are not "
@@ -127,9 +127,12 @@ def _of_width(particles: np.ndarray, start: np.ndarray) -> list[str]:
     ]
 
 
-def _widths(particles: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _growth(samples: Samples, start: np.ndarray) -> float:
+    """Return how much wider than the start the particles are, at least."""
     before = np.maximum(np.std(start, axis=0, dtype=float), 1e-30)
-    return np.std(particles, axis=0, dtype=float) / before
+    return float(
+        np.min(np.std(np.asarray(samples.particles), axis=0, dtype=float) / before)
+    )
 
 
 def direction(axis: np.ndarray) -> str:

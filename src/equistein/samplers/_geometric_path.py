@@ -175,16 +175,6 @@ class PathWalker(eqx.Module):
         return self.value - self.reference_value
 
 
-def walkers_without_values(points: Float[Array, "row column *shape"]) -> PathWalker:
-    """Return walkers at points in two axes, before a density is known."""
-
-    def at(point: Point) -> PathWalker:
-        zero, blank = jnp.zeros((), point.dtype), jnp.zeros_like(point)
-        return PathWalker(point, zero, blank, zero, blank)
-
-    return jax.vmap(jax.vmap(at))(points)
-
-
 class Flat(eqx.Module):
     r"""No reference: the path is $p^\beta$, and nothing is known of its hot end."""
 

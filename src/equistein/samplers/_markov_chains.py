@@ -56,19 +56,6 @@ class ChainParameters(eqx.Module):
     metric: Preconditioner | None = None
     sums: PointSums | None = None
 
-    def with_points(self, points: Particles) -> "ChainParameters":
-        """Return the parameters with some points added to the sums."""
-        if self.metric is None or self.sums is None:
-            return self
-        return dataclasses.replace(self, sums=self.sums + self.metric.sums(points))
-
-    def forget(self, forgets: Bool[Array, ""]) -> "ChainParameters":
-        """Return the parameters with empty sums, if told to."""
-        if self.sums is None:
-            return self
-        kept = self.sums * jnp.where(forgets, 0, 1).astype(self.log_step_size.dtype)
-        return dataclasses.replace(self, sums=kept)
-
 
 def is_round_end(
     step: Int[Array, ""], num_adapt: int | Int[Array, ""]
@@ -218,18 +205,35 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         log_size = parameters.log_step_size + _GAIN * (rate - self.acceptance)
         return dataclasses.replace(parameters, log_step_size=log_size)
 
-    def learn(self, parameters: ChainParameters) -> ChainParameters:
-        """Return the parameters with the metric of the points in the sums.
+    def learn(
+        self,
+        parameters: ChainParameters,
+        rate: Scalar,
+        points: Particles,
+        step: Int[Array, ""],
+        num_adapt: Int[Array, ""],
+    ) -> ChainParameters:
+        """Return the parameters after step number `step`, while they adapt.
 
-        The step size begins again where it began, as it is in units of the metric.
+        Where a round ends, the metric is that of its points, and the step size begins
+        again where it began, as it is in units of the metric.
         """
-        metric, sums = parameters.metric, parameters.sums
-        if metric is None or sums is None:
-            return parameters
-        metric = metric.updated(sums, _INDEPENDENT * sums.count)
-        size = self.default_step if self.step_size is None else self.step_size
-        log_size = jnp.log(jnp.asarray(size, sums.weight.dtype))
-        return dataclasses.replace(parameters, log_step_size=log_size, metric=metric)
+
+        def learned():
+            metric, sums = parameters.metric, parameters.sums
+            size = self.adapt(parameters, rate).log_step_size
+            if metric is None or sums is None:
+                return ChainParameters(size)
+            ends, at_half = is_round_end(step, num_adapt)
+            total = sums + metric.sums(points)
+            updated = lambda: metric.updated(total, _INDEPENDENT * total.count)
+            first = self.default_step if self.step_size is None else self.step_size
+            size = jnp.where(ends, jnp.log(jnp.asarray(first, size.dtype)), size)
+            kept = jnp.where(ends | at_half, 0, 1).astype(size.dtype)
+            metric = cond_if_any_run(ends, updated, metric)
+            return ChainParameters(size, metric, total * kept)
+
+        return cond_if_any_run(step <= num_adapt, learned, parameters)
 
     def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
         """Build the state; the particles are projected."""
@@ -257,18 +261,13 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
             key, path, state.walkers, beta, parameters
         )
         rate = jnp.mean(chances)
-        if_adapting = lambda a, b: jnp.where(state.step < state.num_adapt, a, b)
-        adapted = self.adapt(parameters, rate)
-        if parameters.metric is not None:
-            ends, at_half = is_round_end(state.step + 1, state.num_adapt)
-            adapted = adapted.with_points(walkers.point)
-            adapted = cond_if_any_run(ends, lambda: self.learn(adapted), adapted)
-            adapted = adapted.forget(ends | at_half)
-        next_parameters = jax.tree.map(if_adapting, adapted, parameters)
+        learned = self.learn(
+            parameters, rate, walkers.point, state.step + 1, state.num_adapt
+        )
         total = state.remainder + jnp.sum(spent)
         evaluations = state.evaluations + total // num
         new = ChainState(
-            walkers.point, walkers, next_parameters, evaluations, total % num,
+            walkers.point, walkers, learned, evaluations, total % num,
             state.num_adapt, state.step + 1,
         )  # fmt: skip
         info = ChainInfo(

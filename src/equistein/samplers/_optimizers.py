@@ -8,7 +8,6 @@ import types
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +16,6 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from equistein._check_arguments import check_arguments
-from equistein._types import Scalar
 
 _LIBRARIES = ("optax", "equistein", "jax")  # their functions read no changing variables
 _MOST = 256  # optimizers in the cache
@@ -25,8 +23,8 @@ _cache: dict[Hashable, optax.GradientTransformation] = {}
 
 
 def canonical_optimizer(
-    optimizer: optax.GradientTransformation,
-) -> optax.GradientTransformation:
+    optimizer: optax.GradientTransformation | None,
+) -> Any:
     """Return the first optimizer that was made with the same code and numbers.
 
     A custom part, such as a schedule, equals only itself: it may read variables that
@@ -56,26 +54,6 @@ def _key(value: Any) -> Hashable:
         defaults = value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())
         return module, value.__code__, _key(defaults), *map(_key, cells)
     return type(value), id(value)
-
-
-class _NoState(eqx.Module):
-    def __call__(self, params: Any) -> optax.EmptyState:
-        return optax.EmptyState()
-
-
-class _Descend(eqx.Module):
-    step_size: Scalar
-
-    def __call__(self, updates: Any, state: Any, params: Any = None) -> Any:
-        return -self.step_size.astype(updates.dtype) * updates, state
-
-
-def gradient_descent(step_size: Scalar) -> optax.GradientTransformation:
-    """Return `optax.sgd(step_size)` whose step is an input of compiled code.
-
-    Its functions are modules, so that files can hold it.
-    """
-    return optax.GradientTransformation(_NoState(), _Descend(step_size))  # type: ignore[arg-type]
 
 
 class VectorAdamState(NamedTuple):

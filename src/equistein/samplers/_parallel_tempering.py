@@ -202,7 +202,9 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         statistics = statistics.with_swaps(rejected, asked)
         rejections, x = statistics.rejections, replicas.walker.point[0]
         rates = jnp.mean(chances, axis=1)
-        parameters = self._adapted(state, rates, replicas.walker.point)
+        parameters = jax.vmap(self.inner.learn, (0, 0, 0, None, None))(
+            state.parameters, rates, replicas.walker.point, step + 1, num_adapt
+        )
         half = step + 1 == num_adapt + num_adapt // 2
         first_half = jax.tree.map(
             lambda new, old: jnp.where(half, new, old),
@@ -222,61 +224,33 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         )  # fmt: skip
         return new, info
 
-    def _adapted(
-        self,
-        state: TemperingState,
-        rates: Float[Array, " temperature"],
-        points: Float[Array, "temperature chain *shape"],
-    ) -> ChainParameters:
-        """Return the parameters after a step, while they adapt."""
-        parameters = state.parameters
-        tuned = jax.vmap(self.inner.adapt)(parameters, rates)
-        adapts = state.step < state.num_adapt
-        keep = lambda new, old: jnp.where(adapts, new, old)
-        size = keep(tuned.log_step_size, parameters.log_step_size)
-        add = lambda: jax.vmap(ChainParameters.with_points)(tuned, points).sums
-        sums = cond_if_any_run(adapts, add, tuned.sums)
-        return dataclasses.replace(tuned, log_step_size=size, sums=sums)
-
     def _learned(
         self, state: TemperingState, log_density: LogDensity
     ) -> TemperingState:
-        """Return the state with what was learned, if a round ends, or all rounds."""
+        """Return the state with another ladder and reference, if a round ended."""
         parameters, betas = state.parameters, state.inverse_temperatures
-        ends, at_half = is_round_end(state.step, state.num_adapt)
-        learns_reference = self.reference is None and self.reaches_reference
-        learns_reference &= parameters.metric is not None
-        new_ladder = betas
+        ends, _ = is_round_end(state.step, state.num_adapt)
+        new_ladder, walker = betas, state.replicas.walker
         if self.adapts_ladder:
             new_ladder = equal_rejection(betas, state.statistics.rejections)
             new_ladder = jnp.where(ends, new_ladder, betas)
+        old = state.reference, (walker.reference_value, walker.reference_score)
 
         def learned():
-            new, reference = jax.vmap(self.inner.learn)(parameters), state.reference
-            of_reference = values
-            if learns_reference:
-                fitted = self._fitted(_first(new.metric), state)
-                path = GeometricPath(log_density, fitted)
-                reference = eqx.filter(fitted, eqx.is_array)
-                of_reference = jax.vmap(jax.vmap(path.of_reference))(walker.point)
-            return new.log_step_size, new.metric, reference, of_reference
+            target = jax.tree.map(lambda leaf: leaf[0], parameters.metric)
+            reference = self._fitted(target, state)
+            path = GeometricPath(log_density, reference)
+            values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
+            return eqx.filter(reference, eqx.is_array), values
 
-        walker = state.replicas.walker
-        values = walker.reference_value, walker.reference_score
-        old = parameters.log_step_size, parameters.metric, state.reference, values
-        new = old
-        if parameters.metric is not None:
-            new = cond_if_any_run(ends, learned, old)
-        size, metric, reference, values = new
-        forget = jax.vmap(lambda p: p.forget(ends | at_half))
-        parameters = dataclasses.replace(
-            forget(parameters), log_step_size=size, metric=metric
-        )
+        fits = self.reference is None and self.reaches_reference
+        if fits and parameters.metric is not None:
+            old = cond_if_any_run(ends, learned, old)
+        reference, values = old
         where = lambda r: (r.walker.reference_value, r.walker.reference_score)
         begins = ends | (state.step == state.num_adapt)
         return dataclasses.replace(
             state,
-            parameters=parameters,
             inverse_temperatures=new_ladder,
             reference=reference,
             replicas=eqx.tree_at(where, state.replicas, values),
@@ -343,8 +317,3 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         new = jax.tree.map(append, new, drawn)
         one = jnp.ones_like(chances[0])
         return new, append(chances, one), spent + 1, jnp.sum(~defined)
-
-
-def _first(tree: PyTree) -> PyTree:
-    """Return what is the target's, of parameters of each temperature."""
-    return jax.tree.map(lambda leaf: leaf[0], tree)

@@ -126,6 +126,8 @@ def run(
         axes = 1 if count_runs(keys) is None else 2
         log_density, particles = flatten_trees(log_density, particles, axes)
         trees = log_density.unflatten
+        for _ in range(axes):
+            trees = jax.vmap(trees)
     setup = _Setup(
         keys, sampler, log_density, count_runs(keys), num_steps, tol, record_every,
         keep, mesh, check,

@@ -77,7 +77,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     Args:
         kernel: What turns scores into forces; `RBF()` by default.
-        optimizer: The Optax transformation; `vector_adam(0.1)` by default.
+        optimizer: The Optax transformation; `vector_adam(0.1)` by default. With None
+            the update is $\psi$ times `factor`.
         annealing: The inverse temperature $\beta$ as a function of the number of steps
             taken, such as `Geometric(1_000)`; 1 by default.
         langevin: The step size $\eta$, a number or a function like `annealing`, of a
@@ -87,7 +88,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         project: What puts points onto the linear subspace the particles live on; by
             default that of the kernel.
         repellers: Fixed particles that join the sums as sources.
-        factor: What multiplies the updates; the method `scale_steps` sets it.
+        factor: What multiplies the updates.
         mesh: The devices that share sums and scores; the method `shard` sets it. Each
             holds all particles, and computes the score and the force of its part.
 
@@ -98,7 +99,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     """
 
     kernel: AbstractKernel = eqx.field(default_factory=RBF)
-    optimizer: optax.GradientTransformation = eqx.field(
+    optimizer: optax.GradientTransformation | None = eqx.field(
         converter=canonical_optimizer, default_factory=lambda: vector_adam(0.1)
     )
     _: dataclasses.KW_ONLY
@@ -138,7 +139,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         particles = self._project(particles)
         return SVGDState(
             particles,
-            self.optimizer.init(particles),
+            None if self.optimizer is None else self.optimizer.init(particles),
             jnp.ones((), particles.dtype),  # until the first step sets it
             jnp.zeros((), int),
         )
@@ -159,10 +160,12 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             prepared = jax.tree.map(join, prepared, of_repellers[2])
         kernel = self.kernel.with_bandwidth(bandwidth)
         force = split_over_devices(self.mesh, _force, x, kernel, prepared)
-        with jax.numpy_dtype_promotion("standard"):  # Optax breaks "strict", if set
-            # Optax descends; the force points uphill.
-            updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
-        update = jnp.asarray(updates, dtype)
+        update, opt_state = force, state.opt_state
+        if self.optimizer is not None:
+            with jax.numpy_dtype_promotion("standard"):  # Optax breaks "strict", if set
+                # Optax descends; the force points uphill.
+                update, opt_state = self.optimizer.update(-force, opt_state, x)
+        update = jnp.asarray(update, dtype)
         if self.factor is not None:
             update = jnp.asarray(self.factor, dtype) * update
         if self._is_noisy:

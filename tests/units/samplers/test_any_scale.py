@@ -149,7 +149,7 @@ def test_evidence_that_disagrees_is_warned_of(key):
     ] == [2, 0]
     assert direction(np.array([1.0, -1.0])) == "0.71 x[0] -0.71 x[1]"
     x = jr.normal(key, (800, 2))
-    state = es.AnnealedSMC().init(x, rotated)
+    state = es.AnnealedSMC().init(x, lambda x: -0.5 * x @ x)
     for shift, warned in ((0.0, False), (0.5, True)):
         moved = jr.normal(jr.key(1), (800, 2)).at[:, 1].add(shift)
         landed = type(state)(**vars(state) | {"landed": x, "particles": moved})

@@ -13,7 +13,7 @@ from equistein.energies import TemperedEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
 from equistein.models import energy_for
-from equistein.samplers import gradient_descent, Langevin, SVGD
+from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     adam,
     Blurred,
@@ -184,7 +184,8 @@ def nested(step=0.1, noise=0.1, weight=1.0):
     """Return an objective with its step size as deep as one can be."""
     sampler = SVGD(
         Equivariant(RBF(1.0), Cyclic(4)),
-        gradient_descent(jnp.asarray(step)),
+        None,
+        factor=jnp.asarray(step),
         langevin=noise,
     )
     negatives = Persistent(sampler, Box(POINTS, Cyclic(4)), buffer_size=300)
