@@ -23,7 +23,7 @@ from equistein.samplers import (
     run,
     suppress_warnings,
 )
-from equistein.samplers._geometric_path import ess_fraction, PathWalker
+from equistein.samplers._geometric_path import ess_fraction
 from equistein.samplers._ladder import (
     _note_arrivals,
     equal_rejection,
@@ -251,8 +251,8 @@ def test_the_effective_share_of_equal_weights_is_all_of_them():
 def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
     heading = jnp.array([[0, 2, 1], [1, 0, 2], [0, 1, 2]])
     trips = jnp.array([[0, 3, 1], [1, 0, 0], [0, 0, 5]])
-    values, points = jnp.zeros((3, 3)), jnp.zeros((3, 3, 2))
-    walker = PathWalker(points, values, points, values, points)
+    evaluate = GeometricPath(two_modes, Normal(jnp.zeros(2), 1.0)).evaluate
+    walker = jax.vmap(jax.vmap(evaluate))(jnp.zeros((3, 3, 2)))
     found = _note_arrivals(Replicas(walker, heading, trips))
     assert np.array_equal(found.heading, [[1, 1, 1], [1, 0, 2], [0, 2, 2]])
     assert np.array_equal(found.round_trips, [[0, 4, 1], [1, 0, 0], [0, 0, 5]])
