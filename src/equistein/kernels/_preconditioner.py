@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._products import matmul
@@ -209,6 +209,27 @@ class Preconditioner(eqx.Module):
         log_det = self.log_det + jnp.sum(jnp.log(spread))
         inverse = self.inverse / rows
         return Preconditioner(self.center, factor, inverse, log_det, self.growth)
+
+    def decoupled(self, chosen: Bool[Array, " dim"]) -> "Preconditioner":
+        """Return the one where some coordinates have width 1 and no correlations."""
+        if self.factor.ndim == 1:
+            factor = jnp.where(chosen, 1, self.factor)
+            log_det = jnp.sum(jnp.log(jnp.abs(factor)))
+            return Preconditioner(self.center, factor, 1 / factor, log_det, self.growth)
+        widths = jnp.sqrt(jnp.sum(self.factor**2, axis=1))
+        unit = self.factor / widths[:, None]
+        apart = chosen[:, None] | chosen[None]
+        eye = jnp.eye(len(widths), dtype=widths.dtype)
+        root = jnp.linalg.cholesky(jnp.where(apart, eye, matmul(unit, unit.T)))
+        widths = jnp.where(chosen, 1, widths)
+        inverse = jax.scipy.linalg.solve_triangular(root, eye, lower=True)
+        return Preconditioner(
+            self.center,
+            widths[:, None] * root,
+            inverse / widths[None],
+            jnp.sum(jnp.log(widths * jnp.diag(root))),
+            self.growth,
+        )
 
     def _times(self, matrix: Array, vector: Array) -> Array:
         return matmul(matrix, vector) if matrix.ndim > 1 else matrix * vector

@@ -164,7 +164,7 @@ def run_pilot(
         coordinates, spread, start = _measure(parameters, coordinates, draws, ends)
     density = StandardizedDensity(log_density, coordinates)
     if check:
-        _check_proper(density, parameters, start)
+        check_proper(density, parameters, start)
     width = np.asarray(coordinates.width)
     periods = parameters.periods / width
     return Pilot(
@@ -246,12 +246,12 @@ def _measure(
     return new, spread, new.forward(ends)
 
 
-def _check_proper(
-    density: StandardizedDensity, parameters: Parameters, points: Float[Array, "n dim"]
+def check_proper(
+    density: LogDensity, parameters: Parameters, points: Float[Array, "n dim"]
 ) -> None:
-    r"""Raise unless the density falls faster than $1 / |z_i|$ along each coordinate.
+    r"""Raise unless the density falls faster than $1 / |x_i|$ along each coordinate.
 
-    It is evaluated 10^4 and 10^10 widths away from a few points; overflow passes.
+    It is evaluated 10^4 and 10^10 away from a few points; overflow passes.
     """
     free = np.isinf(parameters.periods)
     some = on_device(np.asarray(points)[:_NUM_POINTS])
@@ -273,7 +273,7 @@ def _check_proper(
 
 @eqx.filter_jit
 def _along(
-    density: StandardizedDensity, points: Float[Array, "n dim"], distance: Scalar
+    density: LogDensity, points: Float[Array, "n dim"], distance: Scalar
 ) -> Float[Array, "point way dim"]:
     """Return the log density away from points, each way along each coordinate."""
     dim = points.shape[1]

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -14,9 +15,11 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
 from equistein.groups import AbstractGroup, check_invariance
+from equistein.kernels import Preconditioner
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import (
     are_finite,
+    check_proper,
     log_densities,
     Pilot,
     points_around,
@@ -25,14 +28,14 @@ from equistein.posteriors._pilot import (
 from equistein.posteriors._posterior_samples import PosteriorSamples
 from equistein.samplers import (
     AbstractSampler,
-    MALA,
+    FittedNormal,
     ParallelTempering,
     run,
     Samples,
     suppress_warnings,
 )
 
-_STEP_SIZE = 0.1  # of MALA where it begins, in squared widths of the posterior
+_WIDER = 3.0  # the reference of tempering than the start
 _NUM_PILOTS = 32  # chains of the pilot
 
 
@@ -112,7 +115,7 @@ class Posterior(eqx.Module):
         sampler: AbstractSampler | Callable[[Pilot], AbstractSampler] | None = None,
         *,
         num_chains: int = 32,
-        num_steps: int = 4_000,
+        num_steps: int = 2_000,
         num_draws: int = 200,
         num_temperatures: int = 12,
         start: PyTree | None = None,
@@ -121,10 +124,10 @@ class Posterior(eqx.Module):
     ) -> PosteriorSamples:
         r"""Sample the posterior.
 
-        By default by parallel tempering with MALA, which crosses between modes and
-        estimates the evidence, in the coordinates of a pilot. The first half of the
-        steps adapts; draws are taken of the second. Each draw is moved by a random
-        element of the group, so that all $K!$ copies of a mode have equal weights.
+        By default by parallel tempering of HMC, which crosses between modes and
+        estimates the evidence. The first half of the steps learns; draws are taken of
+        the second. Each draw is moved by a random element of the group, so that all
+        $K!$ copies of a mode have equal weights.
 
         A sampler moves flat points; one that a function of a pilot returns moves the
         pilot's coordinates, with the particles as chains, as
@@ -151,14 +154,23 @@ class Posterior(eqx.Module):
         start_key, pilot_key, run_key, move_key = jr.split(as_keys(key), 4)
         every = num_steps // 2 // num_draws
         pilot, evaluations = None, 0
-        if isinstance(sampler, AbstractSampler):
+        if sampler is None or isinstance(sampler, AbstractSampler):
             density = self.log_density
             points = self._start(start_key, start, num_chains)
             if check:
                 check_invariance(density, self.group, points)
+                check_proper(density, self.parameters, points)
+            if sampler is None:
+                periods = None
+                if self.parameters.periodic is not None:
+                    periods = on_device(self.parameters.periods.astype(points.dtype))
+                sampler = ParallelTempering(
+                    reference=_reference(points, periods),
+                    num_temperatures=num_temperatures,
+                )
         else:
             pilot = self.pilot(pilot_key, start, check=check)
-            sampler = _tempering(pilot, num_steps, num_temperatures, sampler)
+            sampler = sampler(pilot)
             density, evaluations = pilot.log_density, pilot.evaluations
             points = on_device(
                 np.resize(pilot.start, (num_chains, pilot.start.shape[1]))
@@ -206,21 +218,14 @@ class Posterior(eqx.Module):
         return points_around(key, self.log_density, self.parameters, num)
 
 
-def _tempering(
-    pilot: Pilot, num_steps: int, num_temperatures: int, sampler: Any
-) -> AbstractSampler:
-    if sampler is None:
-        return ParallelTempering(
-            MALA(_STEP_SIZE), num_temperatures=num_temperatures,
-            reference=pilot.reference, num_adapt=num_steps // 2,
-        )  # fmt: skip
-    made = sampler(pilot) if callable(sampler) else sampler
-    if not isinstance(made, AbstractSampler):
-        raise ValueError(
-            "`sampler` must be one such as es.MALA(0.1), or a function of a pilot that "
-            f"returns one, but got {made!r}."
-        )
-    return made
+@eqx.filter_jit
+def _reference(
+    points: Float[Array, "chain dim"], periods: Float[Array, " dim"] | None
+) -> FittedNormal:
+    """Return a reference wider than the start, uniform where there is a period."""
+    metric = Preconditioner.by_width(points)
+    metric = metric.scaled(jnp.full_like(metric.center, _WIDER))
+    return FittedNormal(metric, periods).refit(metric)
 
 
 def _evidence(samples: Samples) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from equistein.samplers._blackjax import (
 )
 from equistein.samplers._geometric_path import (
     AbstractReference as AbstractReference,
+    FittedNormal as FittedNormal,
     GeometricPath as GeometricPath,
     Normal as Normal,
     PathWalker as PathWalker,

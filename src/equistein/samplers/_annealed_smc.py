@@ -155,8 +155,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             )
         x = jax.vmap(self.inner.project)(particles)
         parameters, base = self._parameters(x, num_runs), self._base(x)
-        is_learned = self.reference is None and isinstance(base, FittedNormal)
-        pilots = _PILOTS if is_learned and parameters.metric is not None else 0
+        is_learned = isinstance(base, FittedNormal) and parameters.metric is not None
+        pilots = _PILOTS if is_learned else 0
         zero, of_runs = jnp.zeros((), int), jnp.zeros(num_runs, x.dtype)
         walkers = jax.vmap(GeometricPath(log_density, base).evaluate)(x)
         by_run = lambda leaf: leaf.reshape(num_runs, -1, *leaf.shape[1:])
@@ -195,7 +195,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             state.pilots, jnp.zeros((), bool), jnp.where(lands, x, state.landed),
             evaluations, state.step + 1,
         )  # fmt: skip
-        if self.reference is None and isinstance(path.reference, FittedNormal):
+        if isinstance(path.reference, FittedNormal):
             new = self._after_pilot(new, path.reference)
         info = SMCInfo(
             _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
@@ -252,7 +252,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             old, x = reference.metric, state.particles
             metric = old.updated(old.sums(x), len(x))
             wider = _WIDER * jnp.clip(metric.growth, 1, _MOST_GROWTH)
-            new = FittedNormal(metric.scaled(wider))
+            new = reference.refit(metric.scaled(wider))
             left = jnp.where(jnp.max(metric.growth) > 1, state.pilots - 1, 0)
             return eqx.filter(new, eqx.is_array), left
 

@@ -60,11 +60,13 @@ def _of_halves(summary: dict[str, Any]) -> list[str]:
     """Return a warning if the halves of a run have another log Z each."""
     halves = np.asarray(summary.get("log_z_of_halves", (np.nan, np.nan)), float)
     half = abs(halves[1] - halves[0]) / 2
-    if not half > max(_ERRORS * float(summary.get("log_z_jackknife", np.nan)), _NATS):
+    jackknife = float(summary.get("log_z_jackknife", np.nan))
+    if not (half > max(_ERRORS * jackknife, _NATS) or _SPREAD < jackknife < np.inf):
         return []
     return [
-        f"the halves of the run have log Z of {halves[0]:.3f} and {halves[1]:.3f}: it "
-        "has not settled. Take more steps."
+        f"the halves of the run have log Z of {halves[0]:.3f} and {halves[1]:.3f}, the "
+        f"chains together an error of {jackknife:.2g}: it has not settled. Take more "
+        "steps."
     ]
 
 

@@ -105,21 +105,46 @@ class Normal(AbstractReference):
 
 
 class FittedNormal(AbstractReference):
-    """The normal density with the center and the covariance of a preconditioner."""
+    """The normal density of a preconditioner, learned from the target's chains.
+
+    Coordinates with a period are uniform, and independent of the others.
+
+    Attributes:
+        metric: The preconditioner, as `refit` makes it.
+        periods: The period of each coordinate, infinite without one; None for none.
+    """
 
     metric: Preconditioner
+    periods: Float[Array, " dim"] | None = None
+
+    def refit(self, metric: Preconditioner) -> "FittedNormal":
+        """Return the reference with the center and the covariance of a metric."""
+        if self.periods is not None:
+            metric = metric.decoupled(jnp.isfinite(self.periods))
+        return FittedNormal(metric, self.periods)
 
     def log_density(self, point: Point) -> Scalar:
-        square = jnp.sum(self.metric.whiten(point) ** 2)
-        constant = 0.5 * point.size * math.log(2 * math.pi) + self.metric.log_det
-        return -0.5 * square - constant
+        squares = self.metric.whiten(point) ** 2
+        if self.periods is None:
+            constant = 0.5 * point.size * math.log(2 * math.pi) + self.metric.log_det
+            return -0.5 * jnp.sum(squares) - constant
+        periods = self.periods.astype(point.dtype)
+        wraps = jnp.isfinite(periods)
+        normal = -0.5 * squares - 0.5 * math.log(2 * math.pi)
+        uniform = -jnp.log(jnp.where(wraps, periods, 1))
+        return jnp.sum(jnp.where(wraps, uniform, normal)) - self.metric.log_det
 
     @accept_integer_key
     def sample(self, key: Key, num: int) -> Particles:
         check_integers("`sample`", num=num)
         center = self.metric.center
         z = jr.normal(key, (num, center.size), center.dtype)
-        return center[None] + jax.vmap(self.metric.push)(z)
+        points = center[None] + jax.vmap(self.metric.push)(z)
+        if self.periods is None:
+            return points
+        wraps, periods = jnp.isfinite(self.periods), self.periods.astype(points.dtype)
+        uniform = jnp.where(wraps, periods, 1)[None] * jax.scipy.stats.norm.cdf(z)
+        return jnp.where(wraps[None], uniform, points)
 
     def project(self, point: Point) -> Point:
         return point

@@ -20,6 +20,7 @@ from equistein.samplers._base import AbstractSampler, cond_if_any_run, Info, Sta
 from equistein.samplers._geometric_path import (
     AbstractReference,
     fit_normal,
+    FittedNormal,
     Flat,
     GeometricPath,
     PathWalker,
@@ -319,7 +320,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "MALA(..., project=cloud.project)."
             )
         bad = values == np.inf
-        if self.reference is not None:  # by default it is wide, and NaN is counted
+        if not isinstance(self.reference, FittedNormal | None):  # wide; NaN is counted
             bad |= np.isnan(values)
         bad = int(np.sum(bad))
         if bad or not np.any(np.isfinite(values)):

@@ -114,8 +114,9 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             has no barriers left. None for `num_temperatures` that adapt, from 1 to 0.
         num_temperatures: Their number, where the ladder is not given.
         reference: The density at $\beta = 0$, on the chains' subspace; by default a
-            normal one that is learned, or of points with several axes or a projection
-            fitted to the start. A ladder that ends above 0 has none.
+            normal one that is learned, as a `FittedNormal` is, or of points with
+            several axes or a projection fitted to the start. A ladder that ends above 0
+            has none.
         num_adapt: The number of steps that adapt; by default half of a run's.
 
     References:
@@ -238,13 +239,13 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
 
         def learned():
             target = jax.tree.map(lambda leaf: leaf[0], parameters.metric)
-            reference = self._fitted(target, state)
+            reference = base.refit(self._around(target, state))
             path = GeometricPath(log_density, reference)
             values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
             return eqx.filter(reference, eqx.is_array), values
 
-        fits = self.reference is None and self.reaches_reference
-        if fits and parameters.metric is not None:
+        base = self._base(state.particles)
+        if isinstance(base, FittedNormal) and parameters.metric is not None:
             old = cond_if_any_run(ends, learned, old)
         reference, values = old
         where = lambda r: (r.walker.reference_value, r.walker.reference_score)
@@ -257,17 +258,16 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             statistics=state.statistics.restarted(begins, betas, new_ladder),
         )
 
-    def _fitted(self, metric: Preconditioner, state: TemperingState) -> FittedNormal:
-        """Return a reference around the target's chains: in each round less wide.
+    def _around(self, metric: Preconditioner, state: TemperingState) -> Preconditioner:
+        """Return the shape of a reference around chains: in each round less wide.
 
         Where the chains spread in the last round, they may spread as much again.
         """
         last = last_round(state.num_adapt).astype(metric.center.dtype)
         left = 1 - state.step.astype(last.dtype) / last
-        wider = _WIDER * (self.reach / _WIDER) ** left
-        return FittedNormal(
-            metric.scaled(wider * jnp.clip(metric.growth, 1, _MOST_GROWTH))
-        )
+        reach = self.reach if self.reference is None else _WIDER
+        wider = _WIDER * (reach / _WIDER) ** left
+        return metric.scaled(wider * jnp.clip(metric.growth, 1, _MOST_GROWTH))
 
     def summary(self, state: TemperingState) -> dict[str, Any]:
         """Return the ladder, how points travel in it, and log Z.
