@@ -300,10 +300,6 @@ CALLS = {
         atomic_numbers_of=dict(symbols=("C", "O")),
         symbols_of=dict(atomic_numbers=(6, 8)),
         stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
-        distances=dict(symbols=("O", "H", "H"), positions=WATER, first="O", second="H"),
-        angles=dict(
-            symbols=("O", "H", "H"), positions=WATER, first="H", middle="O", last="H"
-        ),
         infer_bonds=dict(symbols=("O", "H", "H"), positions=WATER[0]),
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
     ),

@@ -31,9 +31,9 @@ from equistein.molecules._handedness import (
     main_hand as main_hand,
     stereo_smiles as stereo_smiles,
 )
-from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
+    embed as embed,
     from_bonds as from_bonds,
     Geometry as Geometry,
     geometry as geometry,
@@ -44,10 +44,8 @@ from equistein.molecules._rdkit import (
     Perceived as Perceived,
 )
 from equistein.molecules._scores import (
-    angles as angles,
     bond_orders as bond_orders,
     compare_molecules as compare_molecules,
-    distances as distances,
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules._rdkit import has_rdkit, rdkit
+from equistein.molecules._rdkit import has_rdkit, rdkit, without_bonds
 
 _REACH = (1.25, 1.4, 1.1)  # covalent radii that a bond spans at most: a strained
 # molecule is looked at with others
@@ -24,9 +24,7 @@ def stereo_smiles(
     has a hand as well. Both are the same if the molecule is achiral.
     """
     chem = rdkit()
-    rows = zip(symbols, np.asarray(positions, float), strict=True)
-    lines = [f"{symbol} {x:.6f} {y:.6f} {z:.6f}" for symbol, (x, y, z) in rows]
-    mol = chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines]))
+    mol = without_bonds(symbols, positions)
     chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=reach)
     mol.UpdatePropertyCache(strict=False)
     chem.FastFindRings(mol)

@@ -8,7 +8,6 @@ from equistein.molecules import (
     from_bonds,
     geometry,
     has_rdkit,
-    isomers,
     MissingRDKit,
     perceive,
     score_molecules,
@@ -24,10 +23,9 @@ PROPANE = "CCC" + 8 * "H"
     [
         lambda: perceive("OHH", WATER),
         lambda: from_bonds("OH", np.array([[0, 1], [1, 0]])),
-        lambda: isomers("CHHHH"),
         lambda: embed("C", "CHHHH"),
     ],
-    ids=["perceive", "bonds", "isomers", "embed"],
+    ids=["perceive", "bonds", "embed"],
 )
 def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)

@@ -7,9 +7,9 @@ from equistein.molecules import (
     from_bonds,
     graph_smiles,
     infer_bonds,
-    isomers,
     stable_atoms,
 )
+from experiments._isomers import isomers
 
 pytest.importorskip("rdkit")
 
