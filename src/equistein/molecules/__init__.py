@@ -1,7 +1,6 @@
 """Molecules: files in and out, bonds, and how good they are."""
 
 from equistein.molecules._bonds import infer_bonds as infer_bonds
-from equistein.molecules._calculator import energy_calculator as energy_calculator
 from equistein.molecules._elements import (
     atomic_numbers_of as atomic_numbers_of,
     atoms_of as atoms_of,
@@ -53,5 +52,4 @@ from equistein.molecules._thermal import (
     check_thermal as check_thermal,
     Estimate as Estimate,
     ThermalCheck as ThermalCheck,
-    unit_of_length as unit_of_length,
 )
