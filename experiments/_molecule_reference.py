@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
+from equistein.metrics import bond_orders, score_molecules
 from equistein.molecules import (
     atomic_numbers_of,
     atoms_of,
-    bond_orders,
     embed,
     perceive,
-    score_molecules,
     symbols_of,
 )
 from experiments._isomers import isomers

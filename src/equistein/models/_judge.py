@@ -22,6 +22,7 @@ from equistein.energies import AbstractEnergy
 from equistein.features import Coordinates
 from equistein.metrics import (
     accuracy,
+    compare_molecules,
     energy_distance,
     expected_calibration_error,
 )
@@ -30,7 +31,6 @@ from equistein.models._dataset import Dataset
 from equistein.molecules import (
     BOLTZMANN,
     check_thermal,
-    compare_molecules,
     hands,
     main_hand,
 )

@@ -1,4 +1,4 @@
-"""Molecules: files in and out, bonds, and how good they are."""
+"""Molecules: files in and out, bonds, geometry, and thermal frames."""
 
 from equistein.molecules._bonds import infer_bonds as infer_bonds
 from equistein.molecules._elements import (
@@ -9,13 +9,13 @@ from equistein.molecules._elements import (
     symbols_of as symbols_of,
     unit_value as unit_value,
     VALENCES as VALENCES,
+    valences_of as valences_of,
 )
 from equistein.molecules._files import (
     ase as ase,
     from_atoms as from_atoms,
     is_molecules as is_molecules,
     MissingASE as MissingASE,
-    READ_BY_ASE as READ_BY_ASE,
     read_molecules as read_molecules,
     write_xyz as write_xyz,
 )
@@ -41,12 +41,6 @@ from equistein.molecules._rdkit import (
     MissingRDKit as MissingRDKit,
     perceive as perceive,
     Perceived as Perceived,
-)
-from equistein.molecules._scores import (
-    bond_orders as bond_orders,
-    compare_molecules as compare_molecules,
-    score_molecules as score_molecules,
-    stable_atoms as stable_atoms,
 )
 from equistein.molecules._thermal import (
     check_thermal as check_thermal,

@@ -27,7 +27,7 @@ from equistein.molecules._frames import (
 )
 from equistein.molecules._rdkit import rdkit
 
-READ_BY_ASE = (".traj", ".db")
+_READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
 _FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
@@ -61,7 +61,15 @@ def is_molecules(path: str | os.PathLike[str]) -> bool:
     path = pathlib.Path(path)
     if path.suffix.lower() == ".npz":
         return _names_of_arrays(path) is not None
-    endings = (".xyz", ".xyz.gz", ".extxyz", ".extxyz.gz", ".pdb", ".sdf", *READ_BY_ASE)
+    endings = (
+        ".xyz",
+        ".xyz.gz",
+        ".extxyz",
+        ".extxyz.gz",
+        ".pdb",
+        ".sdf",
+        *_READ_BY_ASE,
+    )
     return path.name.lower().endswith(endings)
 
 
@@ -87,7 +95,7 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     """
     path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
-    readers |= dict.fromkeys(READ_BY_ASE, _ase_frames)
+    readers |= dict.fromkeys(_READ_BY_ASE, _ase_frames)
     read = readers.get(path.suffix.lower(), _xyz_frames)
     return interpret(path, read(path), options)
 

@@ -1,11 +1,9 @@
 """Molecules of RDKit: bonds from positions, SMILES, lengths and angles."""
 
 import collections
-import dataclasses
 import importlib.util
-import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +38,7 @@ def has_rdkit() -> bool:
     return importlib.util.find_spec("rdkit") is not None
 
 
-def rdkit() -> types.ModuleType:
+def rdkit() -> Any:
     """Return `rdkit.Chem`, with its log silenced."""
     try:
         from rdkit import Chem, rdBase
@@ -53,9 +51,7 @@ def rdkit() -> types.ModuleType:
     return Chem
 
 
-@check_arguments
-@dataclasses.dataclass(frozen=True)
-class Perceived:
+class Perceived(NamedTuple):
     """The molecule that RDKit finds in positions.
 
     Attributes:
@@ -92,10 +88,8 @@ def perceive(
     """
     chem = rdkit()
     atomic_numbers_of(symbols)
-    if not len(symbols):
-        return Perceived(None, "no atoms")
-    if not np.isfinite(positions).all():
-        return Perceived(None, "positions are not finite")
+    if not len(symbols) or not np.isfinite(positions).all():
+        return Perceived(None, "no atoms, or positions are not finite")
     mol = without_bonds(symbols, positions)
     try:
         chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=_REACH)
@@ -128,16 +122,12 @@ def perceive(
 
 
 def _atom_orders(mol: Any) -> list[list[int]]:
-    """Return orders of the atoms in which to look for bonds.
-
-    Where charges must be placed, as in nitro groups, RDKit misses some in some orders.
-    """
+    """Return orders of the atoms, in some of which RDKit misses charges, as in NO2."""
     numbers = [atom.GetAtomicNum() for atom in mol.GetAtoms()]
     given = list(range(len(numbers)))
-    if not {7, 16}.intersection(numbers):
-        return [given]
     heavy_last = sorted(given, key=lambda index: numbers[index])
-    return [given, heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
+    others = [heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
+    return [given, *(others if {7, 16}.intersection(numbers) else [])]
 
 
 def _problem(mol: Any, charge: int) -> str | None:
@@ -167,13 +157,11 @@ def from_bonds(
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
-    mol = chem.RWMol(without_bonds(symbols, positions))
-    kinds = chem.BondType
-    names = (None, kinds.SINGLE, kinds.DOUBLE, kinds.TRIPLE, kinds.QUADRUPLE)
-    if not np.isin(orders, range(len(names))).all():
+    if not np.isin(orders, range(5)).all():
         raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
+    mol = without_bonds(symbols, positions)
     for i, j in np.argwhere(np.triu(orders)).tolist():
-        mol.AddBond(i, j, names[int(orders[i, j])])
+        mol.AddBond(i, j, chem.BondType.values[int(orders[i, j])])
     mol = mol.GetMol()
     chem.SanitizeMol(mol)  # its exceptions are ValueErrors
     return mol
@@ -254,15 +242,10 @@ def graph_smiles(mol: Any) -> str:
     return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))
 
 
-@check_arguments
-@dataclasses.dataclass(frozen=True)
-class Geometry:
-    """Bonds and angles of a set of molecules, by elements, the most frequent first.
+class Geometry(NamedTuple):
+    """Lengths of bonds, such as CO, in Angstrom, and angles, such as CCO, in degrees.
 
-    Attributes:
-        bonds: The lengths of bonds, in Angstrom, by the two elements, such as CO.
-        angles: The angles between bonds, in degrees, by the three elements, such as
-            CCO, with the atom at the angle in the middle; without hydrogens.
+    The most frequent come first; angles are between bonds to other than hydrogen.
     """
 
     bonds: Mapping[str, np.ndarray]
@@ -290,6 +273,7 @@ def geometry(mols: Sequence[Any]) -> Geometry:
                 angle = GetAngleDeg(shape, first, at, last)
                 angles[ends[0] + names[at] + ends[1]].append(angle)
     first = lambda lists: sorted(lists, key=lambda name: (-len(lists[name]), name))
-    return Geometry(
-        *({k: np.array(lists[k]) for k in first(lists)} for lists in (bonds, angles))
+    ordered = (
+        {k: np.array(lists[k]) for k in first(lists)} for lists in (bonds, angles)
     )
+    return Geometry(*ordered)

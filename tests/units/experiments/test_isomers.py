@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
+from equistein.metrics import stable_atoms
 from equistein.molecules import (
     atoms_of,
     embed,
     from_bonds,
     graph_smiles,
     infer_bonds,
-    stable_atoms,
 )
 from experiments._isomers import isomers
 

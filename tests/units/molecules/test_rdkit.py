@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 
+from equistein.metrics import score_molecules
 from equistein.molecules import (
     embed,
     from_bonds,
@@ -10,7 +11,6 @@ from equistein.molecules import (
     has_rdkit,
     MissingRDKit,
     perceive,
-    score_molecules,
 )
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])

@@ -8,8 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from equistein._check_arguments import check_arguments
-from equistein.molecules._elements import VALENCES, valences_of
-from equistein.molecules._rdkit import geometry, has_rdkit, perceive, Perceived
+from equistein.molecules import (
+    geometry,
+    has_rdkit,
+    perceive,
+    Perceived,
+    VALENCES,
+    valences_of,
+)
 
 # Lengths in picometers below which there is a bond of order 1, 2 and 3.
 _SINGLE = {
