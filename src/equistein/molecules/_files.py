@@ -45,8 +45,6 @@ _PERIODIC = (
 _ENTRY = re.compile(
     r"""(?<!\S)([A-Za-z][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
 )
-_TRUE = {"t", "true", "1"}
-_FALSE = {"f", "false", "no", "none"}
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
 _ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species".split()
 
@@ -130,7 +128,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         if count in ("", ">"):  # ORCA writes the second between frames
             at += 1
             continue
-        if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
+        if not re.fullmatch("0*[1-9][0-9]{0,6}", count):
             raise ValueError(
                 f"line {at + 1}: expected the number of atoms, but got {count[:40]!r}."
             )
@@ -154,7 +152,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
 def _numbers(
     rows: Sequence[list[str]], first: int, columns: Mapping[str, slice]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return positions and other vectors of rows, the first of which is some line."""
+    """Return positions and other vectors of rows, which begin at the line `first`."""
     least = max(column.stop for column in columns.values())
     moves = columns.get("move_mask", slice(0))
     for line, row in enumerate(rows, first):
@@ -165,7 +163,7 @@ def _numbers(
                 f"line {line}: expected an element and three coordinates, or {least} "
                 f"columns named by `Properties`, but got {' '.join(row)[:60]!r}."
             )
-        if not {word.lower() for word in row[moves]} <= _TRUE:
+        if not {word.lower() for word in row[moves]} <= {"t", "true", "1"}:
             raise ValueError(f"line {line}: {_FIXED}")
     vectors = {
         name: np.array([[number(word) for word in row[column]] for row in rows])
@@ -199,19 +197,16 @@ def _entries(comment: str) -> dict[str, Any]:
         before = entries.setdefault(key, value)
         if before != value and LIKELY.search(key.lower()):
             raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
-    small = {key.lower(): value for key, value in entries.items()}
-    cell = small.get("pbc", small.get("lattice", "none")).replace(",", " ")
-    words = cell.lower().split()
-    if any(word not in _FALSE and word.strip("+-0.") for word in words):
+    small = {key.lower(): value.lower() for key, value in entries.items()}
+    cell = small.get("pbc", small.get("lattice", ""))
+    if not re.fullmatch(r"((f|false|no|none|[-+0.]+)([\s,]+|$))*", cell):
         raise ValueError(_PERIODIC)
     return entries
 
 
 def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
     lines = _text_lines(path)
-    names: list[str] = []
-    at: list[list[float]] = []
-    num = size = 0
+    names, at, num, size = [], [], 0, 0
     for index, line in enumerate([*lines, "END"], 1):
         record, cell = line[:6].strip(), [line[i : i + 9] for i in (6, 15, 24)]
         if record == "CRYST1" and any(number(length) > 1 for length in cell):
@@ -240,8 +235,7 @@ def _pdb_element(line: str) -> str:
 def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
     check_read_size("it", 2 * path.stat().st_size)
     chem = rdkit()
-    read = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
-    for num, mol in enumerate(read):
+    for num, mol in enumerate(chem.SDMolSupplier(str(path), False, removeHs=False)):
         if mol is None:
             raise CutError(f"molecule {num} is cut or damaged.")
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
@@ -273,8 +267,7 @@ def _frame_of(atoms: Any, where: str) -> Frame:
     """Return the frame of `ase.Atoms`, with what its calculator and `info` hold."""
     if np.any(atoms.pbc):
         raise ValueError(f"{where}: {_PERIODIC}")
-    kinds = {type(each).__name__ for each in atoms.constraints} - {"FixCom"}
-    if kinds:
+    if kinds := {type(each).__name__ for each in atoms.constraints} - {"FixCom"}:
         raise ValueError(f"{where}, {', '.join(sorted(kinds))}: {_FIXED}")
     held = {**atoms.info, **atoms.arrays}
     for name in ("data", "key_value_pairs"):  # of a row of a database
@@ -361,10 +354,6 @@ def write_xyz(
         symbols: The element of each atom.
         positions: Their positions, `(molecule, atom, 3)`.
         comment: The second line of each frame.
-
-    Raises:
-        ValueError: If there is no molecule, no such element, or a position is not
-            finite.
     """
     atomic_numbers_of(symbols)
     positions = np.asarray(positions, np.float64)
@@ -379,11 +368,9 @@ def write_xyz(
             f"`positions` must be finite and at most {LARGEST:g}, but {bad.sum()} of "
             f"{len(bad)} molecules are not: leave out the one at index {bad.argmax()}."
         )
-    lines = []
-    for frame in positions:
-        lines += [str(len(symbols)), " ".join(comment.split())]
-        lines += [
-            f"{symbol:<2} {x:15.8f} {y:15.8f} {z:15.8f}"
-            for symbol, (x, y, z) in zip(symbols, frame, strict=True)
-        ]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+    row = "{:<2} {:15.8f} {:15.8f} {:15.8f}\n".format
+    head = f"{len(symbols)}\n{' '.join(comment.split())}\n"
+    with pathlib.Path(path).open("w") as file:
+        for frame in positions:
+            rows = (row(name, *at) for name, at in zip(symbols, frame, strict=True))
+            file.write(head + "".join(rows))

@@ -177,26 +177,24 @@ def _molecules(
 
 def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     positions = units["length"] * frame.positions
-    value = frame.entries.get(keys["energy"])
-    forces = frame.vectors.get(keys["forces"])
+    value, forces = frame.entries.get(keys["energy"]), frame.vectors.get(keys["forces"])
     for kind, vectors in (("position", positions), ("force", forces)):
-        vectors = np.zeros((1, 3)) if vectors is None else vectors
-        bad = ~(np.abs(vectors) <= LARGEST).all(axis=1)
+        bad = ~(np.abs(np.zeros((1, 3)) if vectors is None else vectors) <= LARGEST)
         if bad.any():
+            row = int(bad.any(axis=1).argmax())
             raise ValueError(
-                f"{frame.where}, atom {bad.argmax() + 1}: expected a finite {kind} "
-                f"of at most {LARGEST:g}, but got {vectors[bad.argmax()]}."
+                f"{frame.where}, atom {row + 1}: expected a finite {kind} of at most "
+                f"{LARGEST:g}, but got {vectors[row]}."
             )
     energy = None if value is None else units["energy"] * number(value)
     if energy is not None and not math.isfinite(energy):
         raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
-    for key, word in frame.entries.items() if charge is None else ():
-        if key.lower() in ("charge", "total_charge"):
-            if not number(word).is_integer():
-                raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
-            charge = int(number(word))
+    charges = {k.lower(): v for k, v in frame.entries.items() if charge is None}
+    word = charges.get("charge", charges.get("total_charge", charge or 0))
+    if not number(word).is_integer():
+        raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
     forces = None if forces is None else units["force"] * forces
-    return Molecule(symbols, positions, energy, forces, charge or 0)
+    return Molecule(symbols, positions, energy, forces, int(number(word)))
 
 
 def _symbols(
