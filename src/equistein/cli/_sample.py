@@ -152,9 +152,8 @@ def write_samples(
         write_image_folder(path, points)
     elif is_table(path):
         rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
-        columns = tuple(about["columns"])
-        column = about.get("class_column")
-        write_table(path, Table(rows, columns, classes, names, column))
+        more = classes, names, about.get("class_column")
+        write_table(path, Table(rows, tuple(about["columns"]), *more))
     elif kind == ".xyz" and species is not None:
         write_xyz(path, species, points, "sampled by equistein")
     elif kind in _MOLECULES and species is not None:
