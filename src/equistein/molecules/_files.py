@@ -5,7 +5,6 @@ import itertools
 import os
 import pathlib
 import re
-import types
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from equistein._limits import check_read_size, max_bytes
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
     CutError,
+    ENERGY_UNIT,
     Frame,
     interpret,
     LARGEST,
@@ -36,14 +36,14 @@ _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
     HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC DG DT
     """.split()
 )
-_HEAVY_ISOTOPES = (("H", 2), ("H", 3))
 _HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
     "a periodic cell is not supported; if the molecule is isolated, write pbc="
     '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
 )
-_ENTRY = re.compile(
+_ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energy
     r"""(?<!\S)([A-Za-z][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
+    rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
 _ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species".split()
@@ -192,8 +192,9 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
 def _entries(comment: str) -> dict[str, Any]:
     """Return what the second line of a frame holds by keys, unless it is periodic."""
     entries: dict[str, Any] = {}
-    for key, word in _ENTRY.findall(comment):
+    for key, word, unit in _ENTRY.findall(comment):
         value = word.strip("\"'{}[]")
+        entries |= {f"{key} unit": unit} if unit else {}
         before = entries.setdefault(key, value)
         if before != value and LIKELY.search(key.lower()):
             raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
@@ -240,8 +241,8 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
             raise CutError(f"molecule {num} is cut or damaged.")
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
             raise ValueError(f"molecule {num} has no positions in three dimensions.")
-        isotopes = [(atom.GetSymbol(), atom.GetIsotope()) for atom in mol.GetAtoms()]
-        names = ["D" if each in _HEAVY_ISOTOPES else each[0] for each in isotopes]
+        atoms = [(atom.GetSymbol(), atom.GetIsotope()) for atom in mol.GetAtoms()]
+        names = ["D" if each in (("H", 2), ("H", 3)) else each[0] for each in atoms]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
         at = mol.GetConformer().GetPositions()
         yield Frame(f"molecule {num}", names, at, entries, {})
@@ -328,7 +329,7 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 
 @check_arguments
-def ase() -> types.ModuleType:
+def ase() -> Any:
     """Return the package `ase`, or raise `MissingASE`."""
     try:
         import ase
