@@ -28,7 +28,7 @@ from equistein.models import (
     Problem,
     SETTINGS,
 )
-from equistein.molecules import formula
+from equistein.molecules import formula, is_molecules
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import DivergenceError, Fitted
@@ -320,6 +320,12 @@ def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
+    others = {name for name, value in vars(options).items() if value is not None}
+    others -= set(vars(SETTINGS["linear"]))
+    if is_molecules(data) and (problem.network, problem.wants_density) == (None, True):
+        # Options of the other network for molecules ask for that one.
+        is_graph = others and others <= set(vars(SETTINGS["graph"]))
+        problem = dataclasses.replace(problem, network="graph" if is_graph else None)
     dataset = models.read_dataset(data, problem)
     network = problem.network or models.default_network(
         dataset.group, dataset.labels, problem.wants_density

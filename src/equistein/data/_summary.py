@@ -23,7 +23,7 @@ from equistein.molecules import (
 
 _NUMBERS = 2e7  # of the first rows, that are looked at
 _SHOWN = 200  # molecules, evenly spaced, whose bonds RDKit finds
-_LARGEST = 60  # atoms of these
+_LARGEST = 200  # atoms of these
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 _NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
 _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too

@@ -42,7 +42,8 @@ _PERIODIC = (
     '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
 )
 _ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energy
-    r"""(?<!\S)([A-Za-z][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
+    r"(?<!\S)([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+(?=-?[0-9]+[.][0-9]{3}))"  # E -76.3421
+    r"""("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
     rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
