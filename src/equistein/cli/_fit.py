@@ -302,26 +302,10 @@ class _Task:
         return 0
 
 
-def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
-    """Return the settings of a problem's network with the options that were given."""
-    if isinstance(options, AbstractSettings):
-        return options
-    settings = SETTINGS[str(problem.network)]
-    chosen = {name: v for name, v in vars(options).items() if v is not None}
-    other = [f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)]
-    if other:
-        raise UserError(
-            f"{', '.join(other)}: not a setting of the network {problem.network}, "
-            "which this fit uses."
-        )
-    return dataclasses.replace(settings, **chosen)
-
-
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
-    batch_size = getattr(options, "batch_size", None)
-    others = {name for name, value in vars(options).items() if value is not None}
-    others -= set(vars(SETTINGS["linear"]))
+    chosen = {name: v for name, v in vars(options).items() if v is not None}
+    others = set(chosen) - set(vars(SETTINGS["linear"]))
     if is_molecules(data) and (problem.network, problem.wants_density) == (None, True):
         # Options of the other network for molecules ask for that one.
         is_graph = others and others <= set(vars(SETTINGS["graph"]))
@@ -330,10 +314,17 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     network = problem.network or models.default_network(
         dataset.group, dataset.labels, problem.wants_density
     )
-    problem = dataclasses.replace(problem, network=network)
-    settings: Any = _fit_settings(problem, options)
+    problem, settings = dataclasses.replace(problem, network=network), SETTINGS[network]
+    if other := [
+        f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)
+    ]:
+        raise UserError(
+            f"{', '.join(other)}: not a setting of the network {network}, which this "
+            "fit uses."
+        )
+    settings: Any = dataclasses.replace(settings, **chosen)
     # Small data have smaller batches, where there are some.
-    if batch_size is None and hasattr(settings, "batch_size"):
+    if "batch_size" not in chosen and hasattr(settings, "batch_size"):
         num = min(settings.batch_size, dataset.num_train)
         settings = dataclasses.replace(settings, batch_size=num)
     model = models.for_dataset(jr.key(problem.seed), dataset, settings)

@@ -236,10 +236,9 @@ def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
 def graph_smiles(mol: Any) -> str:
     """Return the canonical SMILES of a molecule, without stereochemistry."""
     chem = rdkit()
-    plain = chem.RemoveHs(chem.Mol(mol))
-    chem.RemoveStereochemistry(plain)
+    text = chem.MolToSmiles(chem.RemoveHs(mol), isomericSmiles=False)
     # Through the text, without what perception left on the atoms.
-    return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))
+    return chem.MolToSmiles(chem.MolFromSmiles(text))
 
 
 class Geometry(NamedTuple):
