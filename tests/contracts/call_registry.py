@@ -299,16 +299,13 @@ CALLS = {
         atoms_of=dict(formula="CH4O"),
         atomic_numbers_of=dict(symbols=("C", "O")),
         symbols_of=dict(atomic_numbers=(6, 8)),
-        stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
-        distances=dict(symbols=("O", "H", "H"), positions=WATER, first="O", second="H"),
-        angles=dict(
-            symbols=("O", "H", "H"), positions=WATER, first="H", middle="O", last="H"
-        ),
         infer_bonds=dict(symbols=("O", "H", "H"), positions=WATER[0]),
-        bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
+        valences_of=dict(symbols=("O", "H", "H")),
     ),
     **calls(
         es.metrics,
+        stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
+        bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
         effective_sample_size=dict(values=X),
         split_r_hat=dict(values=np.asarray(X).T),
     ),

@@ -1,6 +1,7 @@
 """Densities, data and models of other libraries."""
 
 from equistein.bridges._ase import (
+    energy_calculator as energy_calculator,
     from_ase as from_ase,
     to_ase as to_ase,
 )

@@ -1,14 +1,18 @@
 """The Atomic Simulation Environment: calculators in, atoms out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import check_arguments
-from equistein._types import Particles
+from equistein._numbers import check_positive
+from equistein._types import Particles, Point, Scalar
 from equistein.bridges._energy_forces import EnergyForces, from_energy_forces
-from equistein.molecules import ase, atomic_numbers_of
+from equistein.molecules import ase, atomic_numbers_of, BOLTZMANN, symbols_of
 
 
 @check_arguments
@@ -83,3 +87,61 @@ def to_ase(
     atoms, symbols = ase().Atoms, [each for each in species if isinstance(each, str)]
     numbers = atomic_numbers_of(symbols) if symbols else tuple(map(int, species))
     return [atoms(numbers=numbers, positions=row) for row in rows]
+
+
+@check_arguments
+def energy_calculator(
+    energy: Callable[[Point], Scalar],
+    about: Mapping[str, Any],
+    kelvin: float | None = None,
+) -> Any:
+    """Return an `ase` calculator of an energy in kT, of positions in Angstrom.
+
+    It gives energies in eV, up to a constant, and forces in eV / Angstrom.
+
+    Args:
+        energy: The energy of centered positions, `(atom, 3)`.
+        about: Its `atomic_numbers`, in the order of the atoms, and its `kelvin`.
+        kelvin: The temperature of the data, if `about` does not know it.
+
+    Raises:
+        MissingASE: If ASE is not installed.
+        ValueError: If the elements or the temperature are unknown.
+    """
+    ase()
+    from ase.calculators.calculator import all_changes, Calculator
+
+    numbers = list(about.get("atomic_numbers", ()))
+    kelvin = about.get("kelvin") if kelvin is None else kelvin
+    if not numbers or kelvin is None:
+        raise ValueError(
+            "A calculator needs the elements and the temperature of the data: fit "
+            "molecules with --kelvin, or give `kelvin`, such as 300."
+        )
+    check_positive("`calculator`", kelvin=kelvin)
+    unit = BOLTZMANN * kelvin
+
+    class LearnedEnergy(Calculator):
+        implemented_properties = ["energy", "forces"]
+
+        def calculate(self, atoms=None, properties=None, system_changes=all_changes):
+            Calculator.calculate(self, atoms, properties, system_changes)
+            own: Any = self.atoms
+            if own.numbers.tolist() != numbers or own.pbc.any():
+                raise ValueError(
+                    f"This energy is of free atoms {' '.join(symbols_of(numbers))}, in "
+                    f"this order, but got {own}. Reorder the atoms; set pbc to False."
+                )
+            centered = own.positions - own.positions.mean(axis=0)
+            value, slope = _value_and_grad(energy, jnp.asarray(centered, float))
+            forces = -unit * np.asarray(slope, np.float64)
+            # Rounding leaves a net force, which would move the center of mass.
+            forces -= forces.mean(axis=0)
+            self.results = {"energy": unit * float(value), "forces": forces}
+
+    return LearnedEnergy()
+
+
+@eqx.filter_jit
+def _value_and_grad(energy: Any, point: Point) -> tuple[Scalar, Point]:
+    return jax.value_and_grad(energy)(point)

@@ -5,6 +5,7 @@ import datetime
 import os
 import pathlib
 import sys
+from collections.abc import Collection
 from typing import Annotated, Any
 
 import docstring_parser
@@ -27,7 +28,7 @@ from equistein.models import (
     Problem,
     SETTINGS,
 )
-from equistein.molecules import formula
+from equistein.molecules import formula, is_molecules
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import DivergenceError, Fitted
@@ -47,7 +48,7 @@ def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     each default.
     """
     defaults = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
-    texts = {network: _description(SETTINGS[network], name) for network in defaults}
+    texts = {k: _description(type(SETTINGS[k]), name) for k in defaults}
     words = [f"For {network}: {text}" for network, text in texts.items()]
     if len(set(texts.values())) == 1:
         words = [*texts.values()][:1]
@@ -56,13 +57,23 @@ def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     return name, Annotated[kind | None, text], None
 
 
-def _description(settings: Any, name: str) -> str:
+def _description(kind: type, name: str) -> str:
     """Return what the docstring of a class, or of one it extends, says of a setting."""
-    for cls in type(settings).__mro__:
+    for cls in kind.__mro__:
         for param in docstring_parser.parse(cls.__doc__ or "").params:
             if param.arg_name == name:
                 return " ".join((param.description or "").split())
     return ""
+
+
+def options_of(cls: Any, names: Collection[str]) -> Any:
+    """Return a dataclass of some fields of another, with their help and defaults."""
+    fields = []
+    for each in dataclasses.fields(cls):
+        if each.name in names:
+            text = tyro.conf.arg(help=_description(cls, each.name))
+            fields.append((each.name, Annotated[each.type, text], each.default))
+    return dataclasses.make_dataclass(f"Some{cls.__name__}", fields, frozen=True)
 
 
 _FIELDS = {
@@ -149,10 +160,10 @@ class Fit:
                 num_held_out=task.dataset.num_held_out, network=task.problem.network,
             )  # fmt: skip
             return 0
-        path = self.out or default_folder("fit")
+        path, dataset = self.out or default_folder("fit"), task.dataset
         if jax.process_index():
             return task.run(RunFolder(path))  # which the first process writes
-        folder, dataset = RunFolder.create(path), task.dataset
+        folder = RunFolder.create(path)
         described = {
             "command": "fit",
             "data": str(self.data.resolve()),
@@ -193,8 +204,7 @@ def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
         kind: Any = type(SETTINGS.get(str(problem.network)))
         return problem, runs.settings_from_json(kind, described.get("settings"))
     except (TypeError, ValueError) as error:
-        path = folder.path / "config.json"
-        raise UserError(f"{path} cannot be resumed: {error}.") from None
+        raise UserError(f"{folder.path} cannot be resumed: {error}.") from None
 
 
 def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
@@ -225,24 +235,19 @@ class _Task:
     @property
     def description(self) -> str:
         """The energy, the symmetry, the data, and the use of energies and forces."""
-        data, num_held_out = self.dataset, self.dataset.num_held_out
+        data = self.dataset
         kind = "A joint energy" if data.num_classes else "An energy"
-        num, shape = len(data.points), tuple(data.points.shape[1:])
         unit = "points" if data.species is None else "molecules"
         text = (
             f"{kind} with the symmetry {self.problem.group}, learned from "
-            f"{num - num_held_out} of {num} {unit} of shape {shape}; the others "
-            "are held out."
+            f"{data.num_train} of {len(data.points)} {unit} of shape "
+            f"{tuple(data.points.shape[1:])}; the others are held out."
         )
-        named = {
-            "Formula": [formula(data.species)] if data.species else (),
-            "Columns": data.columns,
-            "Classes": data.classes,
-        }
-        for name, values in named.items():
-            text += f" {name}: {', '.join(values)}." if values else ""
-        known = {"energies": data.energies, "forces": data.forces}
-        names = " and ".join(k for k, values in known.items() if values is not None)
+        text += f" Formula: {formula(data.species)}." if data.species else ""
+        text += f" Columns: {', '.join(data.columns)}." if data.columns else ""
+        text += f" Classes: {', '.join(data.classes)}." if data.classes else ""
+        names = ("energies", "forces")
+        names = " and ".join(k for k in names if getattr(data, k) is not None)
         if names and data.kelvin is None:  # a graph network learns from forces alone
             more = ", for energies with --network features" * ("energies" in names)
             return f"{text} To learn from the {names} in the file, give --kelvin{more}."
@@ -297,33 +302,30 @@ class _Task:
         return 0
 
 
-def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
-    """Return the settings of a problem's network with the options that were given."""
-    if isinstance(options, AbstractSettings):
-        return options
-    settings = SETTINGS[str(problem.network)]
-    chosen = {name: v for name, v in vars(options).items() if v is not None}
-    other = [f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)]
-    if other:
-        raise UserError(
-            f"{', '.join(other)}: not a setting of the network {problem.network}, "
-            "which this fit uses."
-        )
-    return dataclasses.replace(settings, **chosen)
-
-
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
-    batch_size = getattr(options, "batch_size", None)
+    chosen = {name: v for name, v in vars(options).items() if v is not None}
+    others = set(chosen) - set(vars(SETTINGS["linear"]))
+    if is_molecules(data) and (problem.network, problem.wants_density) == (None, True):
+        # Options of the other network for molecules ask for that one.
+        is_graph = others and others <= set(vars(SETTINGS["graph"]))
+        problem = dataclasses.replace(problem, network="graph" if is_graph else None)
     dataset = models.read_dataset(data, problem)
     network = problem.network or models.default_network(
         dataset.group, dataset.labels, problem.wants_density
     )
-    problem = dataclasses.replace(problem, network=network)
-    settings: Any = _fit_settings(problem, options)
+    problem, settings = dataclasses.replace(problem, network=network), SETTINGS[network]
+    if other := [
+        f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)
+    ]:
+        raise UserError(
+            f"{', '.join(other)}: not a setting of the network {network}, which this "
+            "fit uses."
+        )
+    settings: Any = dataclasses.replace(settings, **chosen)
     # Small data have smaller batches, where there are some.
-    if batch_size is None and hasattr(settings, "batch_size"):
-        num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
+    if "batch_size" not in chosen and hasattr(settings, "batch_size"):
+        num = min(settings.batch_size, dataset.num_train)
         settings = dataclasses.replace(settings, batch_size=num)
     model = models.for_dataset(jr.key(problem.seed), dataset, settings)
     train = dataset.preview().train()

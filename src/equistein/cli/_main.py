@@ -15,10 +15,7 @@ COMMANDS = {  # name: its module, which is imported when it is called, and its h
     "fit": ("_fit", "Learn an invariant energy from data, and draw new points."),
     "sample": ("_sample", "Draw new samples from a learned energy."),
     "score": ("_score", "Compare samples of a particle system with exact ones."),
-    "evaluate": (
-        "_evaluate",
-        "Evaluate a learned energy at the frames or rows of a file.",
-    ),
+    "evaluate": ("_evaluate", "Evaluate a learned energy at the points of a file."),
     "resume": ("_runs", "Continue an interrupted fit or sweep, to the same numbers."),
     "report": ("_runs", "Write the reports of runs again."),
     "sweep": ("_sweep", "Run a command for each combination of some settings."),

@@ -57,6 +57,16 @@ def finite(value: Any) -> Any:
     return json.loads(text, parse_constant=lambda word: None)
 
 
+def write_numbers(folder: Any, numbers: Any, pictures: Any) -> None:
+    """Write metrics.json and the pictures of a run folder, and release it."""
+    from equistein.runs import write_figures
+
+    folder.write_json("metrics.json", finite(numbers))
+    write_figures(folder, pictures)
+    folder.release()
+    answer(f"Numbers and pictures: {folder.path}", out=folder.path)
+
+
 @contextlib.contextmanager
 def print_sampling_warnings() -> Iterator[None]:
     """Print the warnings of samplers and of data, each once, on the standard error."""

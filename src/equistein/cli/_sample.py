@@ -15,13 +15,8 @@ from equistein._files import PART, remove_at_end
 from equistein.bridges import to_ase
 from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.molecules import (
-    formula,
-    hands,
-    score_molecules,
-    symbols_of,
-    write_xyz,
-)
+from equistein.metrics import score_molecules
+from equistein.molecules import formula, hands, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 
@@ -157,9 +152,8 @@ def write_samples(
         write_image_folder(path, points)
     elif is_table(path):
         rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
-        columns = tuple(about["columns"])
-        column = about.get("class_column")
-        write_table(path, Table(rows, columns, classes, names, column))
+        more = classes, names, about.get("class_column")
+        write_table(path, Table(rows, tuple(about["columns"]), *more))
     elif kind == ".xyz" and species is not None:
         write_xyz(path, species, points, "sampled by equistein")
     elif kind in _MOLECULES and species is not None:

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import tyro
 
-from equistein.cli._output import answer, finite
+from equistein.cli._output import answer, write_numbers
 from equistein.data import read_points
 from equistein.metrics import published_scores, score_against, Scores
 from equistein.plotting import against_exact
-from equistein.runs import RunFolder, UserError, write_figures
+from equistein.runs import RunFolder, UserError
 from equistein.targets import DoubleWell, LennardJones
 
 _TARGETS = {"dw4": DoubleWell(), "lj13": LennardJones(), "lj55": LennardJones(55)}
@@ -49,45 +49,14 @@ class Score:
         described = {"file": str(self.file), "evaluations": self.evaluations}
         described |= scores.to_json()
         described["papers"] = [row._asdict() for row in published_scores(scores.target)]
-        answer(_text(scores, self.evaluations), **described)
+        lines = [str(scores), *_beside_papers(scores, self.evaluations)]
+        answer("\n".join(lines), **described)
         if self.out is not None:
-            folder = RunFolder.create(self.out)
-            folder.write_json("metrics.json", finite(described))
-            series = {
-                "energy": scores.energies,
-                "distance of two particles": scores.distances,
-            }
+            series = {"energy": scores.energies, "distance of two": scores.distances}
             figure = against_exact({k: tuple(v.values()) for k, v in series.items()})  # type: ignore
-            write_figures(folder, {"score": figure})
-            folder.release()
-            answer(f"\nNumbers and picture: {self.out}", out=self.out)
+            folder = RunFolder.create(self.out)
+            write_numbers(folder, described, {"score": figure})
         return 0
-
-
-def _text(scores: Scores, evaluations: float | None) -> str:
-    """Return what is printed: the answer, the scores, and what papers say."""
-    reference = scores.reference
-    lines = [scores.verdict, *(f"Warning: {text}" for text in scores.warnings)]
-    lines += [*scores.notes, "", f"{'':<14}{'samples':>10}{'exact ones':>20}"]
-    for name, score in scores.scores.items():
-        floor = f"{score.floor:.4g} +- {score.spread:.2g}"
-        text = f"{score.ratio:.2f} times" if score.is_distance else ""
-        if score.error is not None:
-            text = f"+- {score.error:.2g}"
-        mark = "" if score.is_exact else "  not exact"
-        note = f"  ({score.note})" if score.note else ""
-        lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {text}{mark}{note}")
-    lines += [
-        "",
-        f"Distinct samples: {scores.num_distinct} of {scores.num_samples}; repeats "
-        f"leave an effective size of {scores.effective_size:.0f}.",
-        "Exact ones: mean and spread of several draws of as many.",
-        f"Reference: {reference.num} samples, {reference.origin}; the virial is "
-        f"{reference.virial:.4g} +- {reference.virial_error:.2g} (exactly "
-        f"{reference.virial_exact:g}); the two differ by {reference.energy_w2:.3g} in "
-        "energy W2, the error of the reference itself.",
-    ]
-    return "\n".join([*lines, *_beside_papers(scores, evaluations)])
 
 
 def _beside_papers(scores: Scores, evaluations: float | None) -> list[str]:

@@ -6,6 +6,7 @@ from equistein.data._array_files import (
     map_points as map_points,
     read_labels as read_labels,
     read_points as read_points,
+    stack_molecules as stack_molecules,
 )
 from equistein.data._cache import (
     cache_folder as cache_folder,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from equistein._limits import check_read_size, LimitError
+from equistein.molecules import Molecule
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
@@ -181,3 +182,21 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
             f"dimension {dim}."
         )
     return points.reshape(len(points), -1, dim)
+
+
+def stack_molecules(
+    molecules: Sequence[Molecule], symbols: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return positions, energies and forces of molecules, NaN where unknown.
+
+    They must have the elements `symbols`, whose order each molecule's atoms are put
+    into, since those of one element are alike.
+    """
+    places = np.argsort(np.argsort(symbols, kind="stable"))
+    orders = [np.argsort(each.symbols, kind="stable")[places] for each in molecules]
+    pairs = list(zip(molecules, orders, strict=True))
+    unknown = np.full((len(symbols), 3), np.nan)
+    forces = [unknown if m.forces is None else m.forces[order] for m, order in pairs]
+    energies = [np.nan if m.energy is None else m.energy for m in molecules]
+    positions = np.array([m.positions[order] for m, order in pairs])
+    return positions, np.array(energies), np.array(forces)

@@ -18,13 +18,14 @@ from equistein.molecules import (
     has_rdkit,
     main_hand,
     perceive,
-    unit_of_length,
     unit_value,
 )
 
 _NUMBERS = 2e7  # of the first rows, that are looked at
 _SHOWN = 200  # molecules, evenly spaced, whose bonds RDKit finds
-_LARGEST = 60  # atoms of these
+_LARGEST = 200  # atoms of these
+_BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
+_NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
 _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
 _DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
@@ -135,7 +136,7 @@ def _add_molecules(
     found: _Lines, points: np.ndarray, species: Sequence[str],
     energies: Any, forces: Any, kelvin: float | None, charge: int,
 ) -> None:  # fmt: skip
-    unit, ratio = unit_of_length(species, points)
+    unit, ratio = _unit_of_length(species, points)
     charged = f" with charge {charge:+d}" if charge else ""
     found.add(
         f"Molecules of {formula(species)}{charged}, whose nearest atoms are "
@@ -166,6 +167,31 @@ def _add_molecules(
             f"{(signs == -1).sum()} mirrored, {(signs == 0).sum()} others",
             same_hand=main[1],
         )
+
+
+def _unit_of_length(species: Sequence[str], points: np.ndarray) -> tuple[str, float]:
+    """Return the likely unit, and how far nearest atoms are over their covalent radii.
+
+    Nearly all must be as if bonded in another unit, and not in Angstrom; noble gases do
+    not count. The median distance is in Angstrom, and NaN without RDKit.
+    """
+    atoms = [at for at, symbol in enumerate(species) if symbol not in _NOBLE]
+    if not has_rdkit() or len(atoms) < 2:
+        return "Angstrom", math.nan
+    from rdkit.Chem import GetPeriodicTable
+
+    some = np.asarray(points[:: max(1, len(points) // 50)], np.float64)[:, atoms]
+    radii = np.array([GetPeriodicTable().GetRcovalent(species[at]) for at in atoms])
+    gaps = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    gaps = gaps / (radii[:, None] + radii) + np.diag(np.full(len(atoms), np.inf))
+    ratios = np.median(gaps.min(axis=2), axis=0)
+    fits = {}
+    for unit in ("Angstrom", "Bohr", "nm", "pm"):
+        off = np.log(ratios * unit_value(unit, "length") + 1e-9)
+        fits[unit] = np.mean(np.abs(off) < math.log(_BONDED))
+    best = max(fits, key=lambda unit: fits[unit])
+    is_other = fits[best] > 0.8 and fits["Angstrom"] < 0.2
+    return best if is_other else "Angstrom", float(np.median(ratios))
 
 
 def _add_thermal(

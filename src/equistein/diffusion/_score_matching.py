@@ -147,6 +147,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
 
 
 @check_arguments
+@eqx.filter_jit
 def denoising_loss(
     key: Key,
     energy: AbstractNoiseEnergy,

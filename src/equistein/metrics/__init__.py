@@ -27,6 +27,12 @@ from equistein.metrics._importance_weights import (
     reweight as reweight,
     Weighted as Weighted,
 )
+from equistein.metrics._molecules import (
+    bond_orders as bond_orders,
+    compare_molecules as compare_molecules,
+    score_molecules as score_molecules,
+    stable_atoms as stable_atoms,
+)
 from equistein.metrics._particle_systems import (
     AbstractParticleDensity as AbstractParticleDensity,
     geometric_wasserstein as geometric_wasserstein,

@@ -136,6 +136,30 @@ class Scores(eqx.Module):
         worst = sorted(self.failures, key=lambda name: -self.scores[name].deviation)
         return f"{head}not exact in {', '.join(map(described, worst))}."
 
+    def __str__(self) -> str:
+        """Return the verdict, the warnings, and a table of the scores."""
+        reference = self.reference
+        lines = [self.verdict, *(f"Warning: {text}" for text in self.warnings)]
+        lines += [*self.notes, "", f"{'':<14}{'samples':>10}{'exact ones':>20}"]
+        for name, score in self.scores.items():
+            floor = f"{score.floor:.4g} +- {score.spread:.2g}"
+            text = f"{score.ratio:.2f} times" if score.is_distance else ""
+            text = text if score.error is None else f"+- {score.error:.2g}"
+            text += "" if score.is_exact else "  not exact"
+            text += f"  ({score.note})" if score.note else ""
+            lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {text}")
+        lines += [
+            "",
+            f"Distinct samples: {self.num_distinct} of {self.num_samples}; repeats "
+            f"leave an effective size of {self.effective_size:.0f}.",
+            "Exact ones: mean and spread of several draws of as many.",
+            f"Reference: {reference.num} samples, {reference.origin}; the virial is "
+            f"{reference.virial:.4g} +- {reference.virial_error:.2g} (exactly "
+            f"{reference.virial_exact:g}); the two differ by {reference.energy_w2:.3g} "
+            "in energy W2, the error of the reference itself.",
+        ]
+        return "\n".join(lines)
+
     def to_json(self) -> dict[str, Any]:
         """Return all numbers as JSON's types, by what they are of."""
         columns = {

@@ -23,6 +23,7 @@ from equistein.data import (
     read_labels,
     read_points,
     read_table,
+    stack_molecules,
 )
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models._contrastive import num_classes_of
@@ -252,20 +253,13 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path} holds {', '.join(formulas)}: choose one, as by --formula "
         f"{formula(frames[0].symbols)}, or give the --charge of all.",
     )
-    # Atoms of an element are alike, so each molecule's are put into the first's order.
-    places = np.argsort(np.argsort(frames[0].symbols, kind="stable"))
-    unknown, points, forces = np.full((sizes[0], 3), np.nan), [], []
-    for frame in frames:
-        order = np.argsort(frame.symbols, kind="stable")[places]
-        points.append((frame.positions - frame.positions.mean(axis=0))[order])
-        forces.append(unknown if frame.forces is None else frame.forces[order])
-    energies = np.array([np.nan if f.energy is None else f.energy for f in frames])
-    has_forces = any(frame.forces is not None for frame in frames)
     species = tuple(frames[0].symbols)
+    points, energies, forces = stack_molecules(frames, species)
+    points -= points.mean(axis=1, keepdims=True)
     return Dataset(
-        np.array(points, np.float32), None, PointCloud(species, 3), species=species,
+        points.astype(np.float32), None, PointCloud(species, 3), species=species,
         energies=energies if np.isfinite(energies).any() else None,
-        forces=np.array(forces, np.float32) if has_forces else None,
+        forces=forces.astype(np.float32) if np.isfinite(forces).any() else None,
         charge=frames[0].charge, notes=frames.notes,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from equistein._check_arguments import check_arguments
-from equistein._types import Key, Particles
+from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion import (
     AbstractNoiseEnergy,
     image_bits,
@@ -22,18 +23,13 @@ from equistein.energies import AbstractEnergy
 from equistein.features import Coordinates
 from equistein.metrics import (
     accuracy,
+    compare_molecules,
     energy_distance,
     expected_calibration_error,
 )
 from equistein.models._contrastive import features_of, values_at
 from equistein.models._dataset import Dataset
-from equistein.molecules import (
-    BOLTZMANN,
-    check_thermal,
-    compare_molecules,
-    hands,
-    main_hand,
-)
+from equistein.molecules import BOLTZMANN, check_thermal, hands, main_hand
 from equistein.runs import (
     FLOOR,
     Metric,
@@ -70,6 +66,7 @@ FIT_METRICS: Mapping[str, Metric] = {
         "log p beyond the normal distributions of classes", "higher", "nats"
     ),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
+    "gain_over_normal": Metric("held-out gain over normal distributions", "higher"),
 }
 
 _LIKELIHOOD = (
@@ -96,6 +93,12 @@ _FORCES = (
     "mean absolute values over held-out frames; the error of zero forces is beside. "
     "Those of a graph network are for atoms blurred by the least noise."
 )
+_NO_GAIN = (
+    "What was learned adds nothing, {:.2g} ± {:.2g} (nats, or loss of denoising), to "
+    "normal distributions as wide as the data, on held-out points: fit for more epochs "
+    "or with another network, unless the data are normal."
+)
+_LEAST_GAIN = 0.01  # of a loss of denoising
 _CAPTIONS = {
     "features": "All that samples and data are compared by, together.",
     "denoising_loss": "The loss of denoising, in training.",
@@ -155,6 +158,12 @@ def judge(
         if dataset.kelvin is not None:
             found |= _thermal_numbers(energy, points, dataset.kelvin)
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
+    names = ("gain_over_normal", "gain_over_normal_error")
+    gain, gain_error = (float(numbers.get(name, np.nan)) for name in names)
+    if gain <= gain_error < np.inf:
+        text = _NO_GAIN.format(gain, gain_error)
+        reasons = [*reasons, text]
+        warn_of_samples(text)
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
@@ -243,6 +252,14 @@ def _held_out_metrics(
             if len(part.points):
                 loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
+        if len(points):
+            base = eqx.tree_at(lambda e: e.network, energy, _Nothing(energy.network))
+            keys = jr.split(jr.fold_in(key, 2), 4)
+            untrained, loss = (
+                jnp.stack([repeated_denoising_loss(each, e, points) for each in keys])
+                for e in (base, energy)
+            )
+            numbers |= _gain(untrained - loss, _LEAST_GAIN * jnp.mean(untrained))
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
             steps = min(num_steps, _MAX_IMAGE_STEPS)
             bits = image_bits(jr.fold_in(key, 1), energy, points, num_steps=steps)
@@ -282,7 +299,35 @@ def _likelihood(
         numbers["held_out_log_likelihood"] = jnp.mean(values)
         spread = 2 * jnp.std(values) / len(values) ** 0.5
         numbers["held_out_log_likelihood_error"] = normalizer.error + spread
+        # A normal distribution as wide as the data.
+        center, normal = fitted.reference.center, fitted.reference
+        gaps = fitted.group.project_points(train) - center
+        scale = jnp.sqrt(jnp.sum(gaps**2) / (len(gaps) * normal.dim))
+        normal = eqx.tree_at(lambda n: n.scale, normal, scale.astype(center.dtype))
+        gains = values - jax.vmap(normal.log_density)(points)
+        numbers |= _gain(gains, normalizer.error)
     return numbers
+
+
+class _Nothing(eqx.Module):
+    """What a network is before it learns: zero."""
+
+    network: Any
+
+    def __call__(self, point: Point, noise: Scalar) -> Scalar:
+        return jnp.zeros((), point.dtype)
+
+    def project(self, point: Point) -> Point:
+        return self.network.project(point)
+
+
+def _gain(gains: Array, error: Scalar | float = 0.0) -> dict[str, Any]:
+    """Return the mean of what was gained, and two standard errors of it and more."""
+    spread = 2 * jnp.std(gains) / len(gains) ** 0.5
+    return {
+        "gain_over_normal": jnp.mean(gains),
+        "gain_over_normal_error": error + spread,
+    }
 
 
 def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:

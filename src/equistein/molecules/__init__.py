@@ -1,7 +1,6 @@
-"""Molecules: files in and out, bonds, and how good they are."""
+"""Molecules: files in and out, bonds, geometry, and thermal frames."""
 
 from equistein.molecules._bonds import infer_bonds as infer_bonds
-from equistein.molecules._calculator import energy_calculator as energy_calculator
 from equistein.molecules._elements import (
     atomic_numbers_of as atomic_numbers_of,
     atoms_of as atoms_of,
@@ -10,13 +9,13 @@ from equistein.molecules._elements import (
     symbols_of as symbols_of,
     unit_value as unit_value,
     VALENCES as VALENCES,
+    valences_of as valences_of,
 )
 from equistein.molecules._files import (
     ase as ase,
     from_atoms as from_atoms,
     is_molecules as is_molecules,
     MissingASE as MissingASE,
-    READ_BY_ASE as READ_BY_ASE,
     read_molecules as read_molecules,
     write_xyz as write_xyz,
 )
@@ -31,9 +30,9 @@ from equistein.molecules._handedness import (
     main_hand as main_hand,
     stereo_smiles as stereo_smiles,
 )
-from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
+    embed as embed,
     from_bonds as from_bonds,
     Geometry as Geometry,
     geometry as geometry,
@@ -43,17 +42,8 @@ from equistein.molecules._rdkit import (
     perceive as perceive,
     Perceived as Perceived,
 )
-from equistein.molecules._scores import (
-    angles as angles,
-    bond_orders as bond_orders,
-    compare_molecules as compare_molecules,
-    distances as distances,
-    score_molecules as score_molecules,
-    stable_atoms as stable_atoms,
-)
 from equistein.molecules._thermal import (
     check_thermal as check_thermal,
     Estimate as Estimate,
     ThermalCheck as ThermalCheck,
-    unit_of_length as unit_of_length,
 )

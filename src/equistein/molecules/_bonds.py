@@ -53,46 +53,28 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         orders[j, i] += 1
         free[[i, j]] -= 1
 
+    def closest(allowed: np.ndarray) -> tuple[int, int]:
+        flat = int(np.argmin(np.where(allowed, distances, np.inf)))
+        return divmod(flat, len(distances))
+
+    tree = np.zeros(len(heavy), bool)
     if heavy.any():
-        _grow_tree(heavy, free, distances, from_origin, bond)
-    _bond_hydrogens(heavy, free, distances, bond)
-    _fill_valences(heavy, free, distances, orders, bond)
-    return orders
-
-
-def _grow_tree(heavy, free, distances, from_origin, bond) -> None:
-    inside = np.zeros(len(heavy), bool)
-    inside[np.argmin(np.where(heavy, from_origin, np.inf))] = True
-    while (open_ends := inside & (free > 0)).any() and (heavy & ~inside).any():
-        allowed = open_ends[:, None] & (heavy & ~inside)[None, :]
-        old, new = _closest(distances, allowed)
+        tree[np.argmin(np.where(heavy, from_origin, np.inf))] = True
+    while (allowed := np.outer(tree & (free > 0), heavy & ~tree)).any():
+        old, new = closest(allowed)
         bond(old, new)
-        inside[new] = True
-
-
-def _bond_hydrogens(heavy, free, distances, bond) -> None:
+        tree[new] = True
     single = ~heavy
-    while single.any() and (heavy & (free > 0)).any():
-        reach = np.where((heavy & (free > 0))[None, :], distances, np.inf)
+    while single.any() and (open_ends := heavy & (free > 0)).any():
+        reach = np.where(open_ends[None, :], distances, np.inf)
         hydrogen = int(np.argmax(np.where(single, reach.min(axis=1), -np.inf)))
         bond(hydrogen, int(np.argmin(reach[hydrogen])))
         single[hydrogen] = False
-
-
-def _fill_valences(heavy, free, distances, orders, bond) -> None:
     upper = np.triu(np.ones_like(orders, bool), k=1)
-    while np.sum(heavy & (free > 0)) >= 2:
-        left = heavy & (free > 0)
-        allowed = upper & left[:, None] & left[None, :]
-        pair = _closest(distances, allowed)
-        apart = allowed & (orders == 0)
-        if apart.any():
-            other = _closest(distances, apart)
-            if distances[other] <= _RING * distances[pair]:
-                pair = other
+    while np.sum(open_ends := heavy & (free > 0)) >= 2:
+        allowed = upper & np.outer(open_ends, open_ends)
+        pair, new_pair = closest(allowed), closest(allowed & (orders == 0))
+        if allowed[new_pair] and distances[new_pair] <= _RING * distances[pair]:
+            pair = new_pair
         bond(*pair)
-
-
-def _closest(distances: np.ndarray, allowed: np.ndarray) -> tuple[int, int]:
-    flat = int(np.argmin(np.where(allowed, distances, np.inf)))
-    return divmod(flat, len(distances))
+    return orders

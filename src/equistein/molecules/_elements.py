@@ -79,8 +79,9 @@ def unit_value(unit: str, kind: Kind) -> float:
     return first / rest[0] if rest else first
 
 
+@check_arguments
 def valences_of(symbols: Sequence[str]) -> np.ndarray:
-    """Return the valence of each atom, or raise `ValueError` where it is unknown."""
+    """Return the valence of each atom, of H, C, N, O and F."""
     unknown = sorted(set(symbols) - set(VALENCES))
     if unknown:
         raise ValueError(
@@ -93,9 +94,8 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
 @check_arguments
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each atomic number."""
-    for number in atomic_numbers:
-        if not 1 <= number <= len(SYMBOLS):
-            raise ValueError(f"There is no element of atomic number {number}.")
+    if others := [n for n in atomic_numbers if not 1 <= n <= len(SYMBOLS)]:
+        raise ValueError(f"There is no element of atomic number {others[0]}.")
     return tuple(SYMBOLS[int(number) - 1] for number in atomic_numbers)
 
 

@@ -5,7 +5,6 @@ import itertools
 import os
 import pathlib
 import re
-import types
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from equistein._limits import check_read_size, max_bytes
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
     CutError,
+    ENERGY_UNIT,
     Frame,
     interpret,
     LARGEST,
@@ -27,7 +27,7 @@ from equistein.molecules._frames import (
 )
 from equistein.molecules._rdkit import rdkit
 
-READ_BY_ASE = (".traj", ".db")
+_READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
 _FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
@@ -36,17 +36,16 @@ _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
     HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC DG DT
     """.split()
 )
-_HEAVY_ISOTOPES = (("H", 2), ("H", 3))
 _HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
     "a periodic cell is not supported; if the molecule is isolated, write pbc="
     '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
 )
-_ENTRY = re.compile(
-    r"""(?<!\S)([A-Za-z][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
+_ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energy
+    r"(?<!\S)([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+(?=-?[0-9]+[.][0-9]{3}))"  # E -76.3421
+    r"""("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
+    rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
-_TRUE = {"t", "true", "1"}
-_FALSE = {"f", "false", "no", "none"}
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
 _ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species".split()
 
@@ -61,7 +60,15 @@ def is_molecules(path: str | os.PathLike[str]) -> bool:
     path = pathlib.Path(path)
     if path.suffix.lower() == ".npz":
         return _names_of_arrays(path) is not None
-    endings = (".xyz", ".xyz.gz", ".extxyz", ".extxyz.gz", ".pdb", ".sdf", *READ_BY_ASE)
+    endings = (
+        ".xyz",
+        ".xyz.gz",
+        ".extxyz",
+        ".extxyz.gz",
+        ".pdb",
+        ".sdf",
+        *_READ_BY_ASE,
+    )
     return path.name.lower().endswith(endings)
 
 
@@ -87,7 +94,7 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     """
     path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
-    readers |= dict.fromkeys(READ_BY_ASE, _ase_frames)
+    readers |= dict.fromkeys(_READ_BY_ASE, _ase_frames)
     read = readers.get(path.suffix.lower(), _xyz_frames)
     return interpret(path, read(path), options)
 
@@ -122,7 +129,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         if count in ("", ">"):  # ORCA writes the second between frames
             at += 1
             continue
-        if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
+        if not re.fullmatch("0*[1-9][0-9]{0,6}", count):
             raise ValueError(
                 f"line {at + 1}: expected the number of atoms, but got {count[:40]!r}."
             )
@@ -146,7 +153,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
 def _numbers(
     rows: Sequence[list[str]], first: int, columns: Mapping[str, slice]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return positions and other vectors of rows, the first of which is some line."""
+    """Return positions and other vectors of rows, which begin at the line `first`."""
     least = max(column.stop for column in columns.values())
     moves = columns.get("move_mask", slice(0))
     for line, row in enumerate(rows, first):
@@ -157,7 +164,7 @@ def _numbers(
                 f"line {line}: expected an element and three coordinates, or {least} "
                 f"columns named by `Properties`, but got {' '.join(row)[:60]!r}."
             )
-        if not {word.lower() for word in row[moves]} <= _TRUE:
+        if not {word.lower() for word in row[moves]} <= {"t", "true", "1"}:
             raise ValueError(f"line {line}: {_FIXED}")
     vectors = {
         name: np.array([[number(word) for word in row[column]] for row in rows])
@@ -186,24 +193,22 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
 def _entries(comment: str) -> dict[str, Any]:
     """Return what the second line of a frame holds by keys, unless it is periodic."""
     entries: dict[str, Any] = {}
-    for key, word in _ENTRY.findall(comment):
+    for key, word, unit in _ENTRY.findall(comment):
         value = word.strip("\"'{}[]")
+        entries |= {f"{key} unit": unit} if unit else {}
         before = entries.setdefault(key, value)
         if before != value and LIKELY.search(key.lower()):
             raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
-    small = {key.lower(): value for key, value in entries.items()}
-    cell = small.get("pbc", small.get("lattice", "none")).replace(",", " ")
-    words = cell.lower().split()
-    if any(word not in _FALSE and word.strip("+-0.") for word in words):
+    small = {key.lower(): value.lower() for key, value in entries.items()}
+    cell = small.get("pbc", small.get("lattice", ""))
+    if not re.fullmatch(r"((f|false|no|none|[-+0.]+)([\s,]+|$))*", cell):
         raise ValueError(_PERIODIC)
     return entries
 
 
 def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
     lines = _text_lines(path)
-    names: list[str] = []
-    at: list[list[float]] = []
-    num = size = 0
+    names, at, num, size = [], [], 0, 0
     for index, line in enumerate([*lines, "END"], 1):
         record, cell = line[:6].strip(), [line[i : i + 9] for i in (6, 15, 24)]
         if record == "CRYST1" and any(number(length) > 1 for length in cell):
@@ -232,14 +237,13 @@ def _pdb_element(line: str) -> str:
 def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
     check_read_size("it", 2 * path.stat().st_size)
     chem = rdkit()
-    read = chem.SDMolSupplier(str(path), sanitize=False, removeHs=False)
-    for num, mol in enumerate(read):
+    for num, mol in enumerate(chem.SDMolSupplier(str(path), False, removeHs=False)):
         if mol is None:
             raise CutError(f"molecule {num} is cut or damaged.")
         if not mol.GetNumConformers() or not mol.GetConformer().Is3D():
             raise ValueError(f"molecule {num} has no positions in three dimensions.")
-        isotopes = [(atom.GetSymbol(), atom.GetIsotope()) for atom in mol.GetAtoms()]
-        names = ["D" if each in _HEAVY_ISOTOPES else each[0] for each in isotopes]
+        atoms = [(atom.GetSymbol(), atom.GetIsotope()) for atom in mol.GetAtoms()]
+        names = ["D" if each in (("H", 2), ("H", 3)) else each[0] for each in atoms]
         entries = mol.GetPropsAsDict() | {"charge": chem.GetFormalCharge(mol)}
         at = mol.GetConformer().GetPositions()
         yield Frame(f"molecule {num}", names, at, entries, {})
@@ -265,8 +269,7 @@ def _frame_of(atoms: Any, where: str) -> Frame:
     """Return the frame of `ase.Atoms`, with what its calculator and `info` hold."""
     if np.any(atoms.pbc):
         raise ValueError(f"{where}: {_PERIODIC}")
-    kinds = {type(each).__name__ for each in atoms.constraints} - {"FixCom"}
-    if kinds:
+    if kinds := {type(each).__name__ for each in atoms.constraints} - {"FixCom"}:
         raise ValueError(f"{where}, {', '.join(sorted(kinds))}: {_FIXED}")
     held = {**atoms.info, **atoms.arrays}
     for name in ("data", "key_value_pairs"):  # of a row of a database
@@ -327,7 +330,7 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 
 @check_arguments
-def ase() -> types.ModuleType:
+def ase() -> Any:
     """Return the package `ase`, or raise `MissingASE`."""
     try:
         import ase
@@ -353,10 +356,6 @@ def write_xyz(
         symbols: The element of each atom.
         positions: Their positions, `(molecule, atom, 3)`.
         comment: The second line of each frame.
-
-    Raises:
-        ValueError: If there is no molecule, no such element, or a position is not
-            finite.
     """
     atomic_numbers_of(symbols)
     positions = np.asarray(positions, np.float64)
@@ -371,11 +370,9 @@ def write_xyz(
             f"`positions` must be finite and at most {LARGEST:g}, but {bad.sum()} of "
             f"{len(bad)} molecules are not: leave out the one at index {bad.argmax()}."
         )
-    lines = []
-    for frame in positions:
-        lines += [str(len(symbols)), " ".join(comment.split())]
-        lines += [
-            f"{symbol:<2} {x:15.8f} {y:15.8f} {z:15.8f}"
-            for symbol, (x, y, z) in zip(symbols, frame, strict=True)
-        ]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+    row = "{:<2} {:15.8f} {:15.8f} {:15.8f}\n".format
+    head = f"{len(symbols)}\n{' '.join(comment.split())}\n"
+    with pathlib.Path(path).open("w") as file:
+        for frame in positions:
+            rows = (row(name, *at) for name, at in zip(symbols, frame, strict=True))
+            file.write(head + "".join(rows))

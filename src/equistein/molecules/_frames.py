@@ -37,8 +37,11 @@ _OTHER = set(  # words in keys of what is no energy or force of the whole molecu
     binding atomization dispersion zero correction uncertainty""".split()
 )
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
-_UNIT_OF = {"length": "leng|^r_", "energy": "energ|^e_|^units?$", "force": "forc|^f_"}
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_UNIT_OF = {"length": "leng|^r_", "energy": "energ|^e_|(^| )unit", "force": "forc|^f_"}
+ENERGY_UNIT = r"(?i:(?<![a-z])(?:m?ev|hartrees?|ha|eh|ry|kcal|kj|a\.u\.)(?![a-z]))"
+"""What a unit of energies begins with, behind a number or in a key."""
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?")
 _FRAME = 512  # bytes of memory
 _TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
 
@@ -109,8 +112,7 @@ def element(name: str) -> str | None:
 def number(value: Any) -> float:
     """Return a number, also as 1.5D-01 of Fortran or 1.5*^-1 of QM9; else NaN."""
     if isinstance(value, str):
-        if not _NUMBER.fullmatch(value):
-            value = value.strip().lower().replace("*^", "e").replace("d", "e")
+        value = value.strip().lower().replace("*^", "e").replace("d", "e")
         return float(value) if _NUMBER.fullmatch(value) else math.nan
     try:
         return float(np.asarray(value, float).reshape(()))
@@ -177,26 +179,24 @@ def _molecules(
 
 def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     positions = units["length"] * frame.positions
-    value = frame.entries.get(keys["energy"])
-    forces = frame.vectors.get(keys["forces"])
+    value, forces = frame.entries.get(keys["energy"]), frame.vectors.get(keys["forces"])
     for kind, vectors in (("position", positions), ("force", forces)):
-        vectors = np.zeros((1, 3)) if vectors is None else vectors
-        bad = ~(np.abs(vectors) <= LARGEST).all(axis=1)
+        bad = ~(np.abs(np.zeros((1, 3)) if vectors is None else vectors) <= LARGEST)
         if bad.any():
+            row = int(bad.any(axis=1).argmax())
             raise ValueError(
-                f"{frame.where}, atom {bad.argmax() + 1}: expected a finite {kind} "
-                f"of at most {LARGEST:g}, but got {vectors[bad.argmax()]}."
+                f"{frame.where}, atom {row + 1}: expected a finite {kind} of at most "
+                f"{LARGEST:g}, but got {vectors[row]}."
             )
     energy = None if value is None else units["energy"] * number(value)
     if energy is not None and not math.isfinite(energy):
         raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
-    for key, word in frame.entries.items() if charge is None else ():
-        if key.lower() in ("charge", "total_charge"):
-            if not number(word).is_integer():
-                raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
-            charge = int(number(word))
+    charges = {k.lower(): v for k, v in frame.entries.items() if charge is None}
+    word = charges.get("charge", charges.get("total_charge", charge or 0))
+    if not number(word).is_integer():
+        raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
     forces = None if forces is None else units["force"] * forces
-    return Molecule(symbols, positions, energy, forces, charge or 0)
+    return Molecule(symbols, positions, energy, forces, int(number(word)))
 
 
 def _symbols(
@@ -265,8 +265,12 @@ def _units(
 ) -> dict[str, float]:  # fmt: skip
     """Return the units of positions, energies and forces, given or in the file."""
     units: dict[str, str] = {}
+    if in_key := re.search(ENERGY_UNIT, (keys["energy"] or "").replace("_", " ")):
+        units["energy"] = in_key.group()
     for frame in frames:
         for key, value in frame.entries.items():
+            if " " in key and key != f"{keys['energy']} unit":
+                continue  # of another number
             for kind in _UNITS if "unit" in key.lower() else ():
                 is_named = re.search(_UNIT_OF[kind], key.lower())
                 if is_named and units.setdefault(kind, str(value)) != str(value):
@@ -274,8 +278,8 @@ def _units(
     units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}
     if "energy" in units and "force" not in units:  # Hartree goes with Bohr
         atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
-        length = "Bohr" if atomic else units.get("length", "Angstrom")
-        units["force"] = f"{units['energy']}/{length}"
+        other = f"{units['energy']}/{units.get('length', 'Angstrom')}"
+        units["force"] = "Hartree/Bohr" if atomic else other
     for kind, unit in _UNITS.items():
         key = keys.get("forces" if kind == "force" else kind)
         unit = units.get(kind, f"{unit}, as no unit is named (--{kind}-unit)")

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules._rdkit import has_rdkit, rdkit
+from equistein.molecules._rdkit import has_rdkit, rdkit, without_bonds
 
-_REACH = (1.25, 1.4, 1.1)  # covalent radii that a bond spans at most: a strained
-# molecule is looked at with others
+_REACH = (1.25, 1.4, 1.1)  # covalent radii that a bond spans; strained, others do
 _MOST = 500  # molecules that are looked at
 _FEWEST = 10  # of one hand, that tell that there is no other
 
@@ -24,9 +23,7 @@ def stereo_smiles(
     has a hand as well. Both are the same if the molecule is achiral.
     """
     chem = rdkit()
-    rows = zip(symbols, np.asarray(positions, float), strict=True)
-    lines = [f"{symbol} {x:.6f} {y:.6f} {z:.6f}" for symbol, (x, y, z) in rows]
-    mol = chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines]))
+    mol = without_bonds(symbols, positions)
     chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=reach)
     mol.UpdatePropertyCache(strict=False)
     chem.FastFindRings(mol)
@@ -59,11 +56,9 @@ def main_hand(
 
 def hands(symbols: Sequence[str], molecules: np.ndarray, pair: Pair) -> np.ndarray:
     """Return 1 for each molecule with these centers, -1 for a mirror image, else 0."""
+    sign_of = {pair[::-1]: -1, pair: 1}
     signs = np.zeros(len(molecules), int)
     for index, molecule in enumerate(molecules):
-        for reach in _REACH:
-            found = stereo_smiles(symbols, molecule, reach)
-            if found in (pair, pair[::-1]):
-                signs[index] = 1 if found == pair else -1
-                break
+        seen = (stereo_smiles(symbols, molecule, reach) for reach in _REACH)
+        signs[index] = next((sign_of[each] for each in seen if each in sign_of), 0)
     return signs

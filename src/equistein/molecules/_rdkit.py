@@ -1,12 +1,9 @@
 """Molecules of RDKit: bonds from positions, SMILES, lengths and angles."""
 
 import collections
-import dataclasses
 import importlib.util
-import itertools
-import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +14,9 @@ _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
 _BROKEN = 1.4  # times the length of a bond in one frame
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 _MAX_FORMS = 50  # resonance structures
+_MOST_MATCHES = 1_000_000
+_SEED = 1  # of embedding
+_RELAXATION = 2_000  # iterations
 _CHARGED = (  # groups of stable molecules, each with all of its charged atoms
     "[N+X3](=*)[O-X1]", "[n+][O-X1]", "[N+X4H0][O-X1]", "[N+X2](#*)[O-X1]",  # N-oxides
     "[C-X1]#[N+,O+]", "[#7-,#7-2]~[N+X2]#N", "[N-X1]=[N+X2]=*", "N#[N+X2][#6-]",
@@ -38,7 +38,7 @@ def has_rdkit() -> bool:
     return importlib.util.find_spec("rdkit") is not None
 
 
-def rdkit() -> types.ModuleType:
+def rdkit() -> Any:
     """Return `rdkit.Chem`, with its log silenced."""
     try:
         from rdkit import Chem, rdBase
@@ -51,9 +51,7 @@ def rdkit() -> types.ModuleType:
     return Chem
 
 
-@check_arguments
-@dataclasses.dataclass(frozen=True)
-class Perceived:
+class Perceived(NamedTuple):
     """The molecule that RDKit finds in positions.
 
     Attributes:
@@ -90,11 +88,9 @@ def perceive(
     """
     chem = rdkit()
     atomic_numbers_of(symbols)
-    if not len(symbols):
-        return Perceived(None, "no atoms")
-    if not np.isfinite(positions).all():
-        return Perceived(None, "positions are not finite")
-    mol = _without_bonds(symbols, positions)
+    if not len(symbols) or not np.isfinite(positions).all():
+        return Perceived(None, "no atoms, or positions are not finite")
+    mol = without_bonds(symbols, positions)
     try:
         chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=_REACH)
     except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
@@ -126,16 +122,12 @@ def perceive(
 
 
 def _atom_orders(mol: Any) -> list[list[int]]:
-    """Return orders of the atoms in which to look for bonds.
-
-    Where charges must be placed, as in nitro groups, RDKit misses some in some orders.
-    """
+    """Return orders of the atoms, in some of which RDKit misses charges, as in NO2."""
     numbers = [atom.GetAtomicNum() for atom in mol.GetAtoms()]
     given = list(range(len(numbers)))
-    if not {7, 16}.intersection(numbers):
-        return [given]
     heavy_last = sorted(given, key=lambda index: numbers[index])
-    return [given, heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
+    others = [heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
+    return [given, *(others if {7, 16}.intersection(numbers) else [])]
 
 
 def _problem(mol: Any, charge: int) -> str | None:
@@ -165,13 +157,11 @@ def from_bonds(
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
-    mol = chem.RWMol(_without_bonds(symbols, positions))
-    kinds = chem.BondType
-    names = (None, kinds.SINGLE, kinds.DOUBLE, kinds.TRIPLE, kinds.QUADRUPLE)
-    if not np.isin(orders, range(len(names))).all():
+    if not np.isin(orders, range(5)).all():
         raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
+    mol = without_bonds(symbols, positions)
     for i, j in np.argwhere(np.triu(orders)).tolist():
-        mol.AddBond(i, j, names[int(orders[i, j])])
+        mol.AddBond(i, j, chem.BondType.values[int(orders[i, j])])
     mol = mol.GetMol()
     chem.SanitizeMol(mol)  # its exceptions are ValueErrors
     return mol
@@ -186,14 +176,48 @@ def bonds_of(mol: Any) -> np.ndarray:
     chem = rdkit()
     plain = chem.Mol(mol)
     chem.Kekulize(plain, clearAromaticFlags=True)
-    orders = np.zeros((plain.GetNumAtoms(),) * 2, int)
-    for bond in plain.GetBonds():
-        pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        orders[pair] = orders[pair[::-1]] = round(bond.GetBondTypeAsDouble())
-    return orders
+    return chem.GetAdjacencyMatrix(plain, useBO=True).astype(int)
 
 
-def _without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
+@check_arguments
+def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
+    """Return positions of a graph, by ETKDG and relaxed by MMFF94, or None.
+
+    Args:
+        smiles: The graph.
+        symbols: The elements of its atoms, in the order of the positions.
+
+    Raises:
+        ValueError: If the graph is invalid, or has other atoms.
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
+
+    plain = chem.MolFromSmiles(smiles)
+    if plain is None:
+        raise ValueError(f"`embed` needs `smiles` of a molecule, but got {smiles!r}.")
+    mol = chem.AddHs(plain)
+    names = [atom.GetSymbol() for atom in mol.GetAtoms()]
+    if sorted(names) != sorted(symbols):
+        raise ValueError(
+            f"`embed` needs `symbols` of the atoms of {smiles}, {' '.join(names)}, but "
+            f"got {' '.join(symbols)}."
+        )
+    settings = rdDistGeom.ETKDGv3()
+    settings.randomSeed, settings.maxIterations = _SEED, 50
+    if rdDistGeom.EmbedMolecule(mol, settings) != 0:
+        return None
+    if rdForceFieldHelpers.MMFFOptimizeMolecule(mol, maxIters=_RELAXATION) != 0:
+        return None
+    order = np.empty(len(names), int)
+    order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
+    positions = mol.GetConformer().GetPositions()[order]
+    # Leave out what relaxed into another molecule.
+    return positions if perceive(symbols, positions).smiles == smiles else None
+
+
+def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
     """Return the RDKit molecule of atoms that are not bonded."""
     chem = rdkit()
     mol = chem.RWMol()
@@ -212,21 +236,15 @@ def _without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
 def graph_smiles(mol: Any) -> str:
     """Return the canonical SMILES of a molecule, without stereochemistry."""
     chem = rdkit()
-    plain = chem.RemoveHs(chem.Mol(mol))
-    chem.RemoveStereochemistry(plain)
+    text = chem.MolToSmiles(chem.RemoveHs(mol), isomericSmiles=False)
     # Through the text, without what perception left on the atoms.
-    return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))
+    return chem.MolToSmiles(chem.MolFromSmiles(text))
 
 
-@check_arguments
-@dataclasses.dataclass(frozen=True)
-class Geometry:
-    """Bonds and angles of a set of molecules, by elements, the most frequent first.
+class Geometry(NamedTuple):
+    """Lengths of bonds, such as CO, in Angstrom, and angles, such as CCO, in degrees.
 
-    Attributes:
-        bonds: The lengths of bonds, in Angstrom, by the two elements, such as CO.
-        angles: The angles between bonds, in degrees, by the three elements, such as
-            CCO, with the atom at the angle in the middle; without hydrogens.
+    The most frequent come first; angles are between bonds to other than hydrogen.
     """
 
     bonds: Mapping[str, np.ndarray]
@@ -236,27 +254,25 @@ class Geometry:
 @check_arguments
 def geometry(mols: Sequence[Any]) -> Geometry:
     """Return bonds and angles of RDKit molecules, as of `perceive`."""
+    from rdkit.Chem.rdMolTransforms import GetAngleDeg, GetBondLength
+
+    pair, triple = map(rdkit().MolFromSmarts, ("*~*", "[!#1]~*~[!#1]"))
     bonds: dict[str, list[float]] = collections.defaultdict(list)
     angles: dict[str, list[float]] = collections.defaultdict(list)
     for mol in mols:
-        at = mol.GetConformer().GetPositions()
-        for bond in mol.GetBonds():
-            first, last = bond.GetBeginAtom(), bond.GetEndAtom()
-            ends = sorted((first.GetSymbol(), last.GetSymbol()))
-            length = np.linalg.norm(at[first.GetIdx()] - at[last.GetIdx()])
-            bonds["".join(ends)].append(float(length))
-        for atom in mol.GetAtoms():
-            around = [a for a in atom.GetNeighbors() if a.GetSymbol() != "H"]
-            for pair in itertools.combinations(around, 2):
-                first, last = sorted(pair, key=lambda end: end.GetSymbol())
-                name = first.GetSymbol() + atom.GetSymbol() + last.GetSymbol()
-                a, b = at[[first.GetIdx(), last.GetIdx()]] - at[atom.GetIdx()]
-                cosine = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
-                angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
-                angles[name].append(float(angle))
-    return Geometry(_most_frequent_first(bonds), _most_frequent_first(angles))
-
-
-def _most_frequent_first(lists: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
-    names = sorted(lists, key=lambda name: (-len(lists[name]), name))
-    return {name: np.array(lists[name]) for name in names}
+        names, shape = [atom.GetSymbol() for atom in mol.GetAtoms()], mol.GetConformer()
+        for ends in mol.GetSubstructMatches(pair, maxMatches=_MOST_MATCHES):
+            name = "".join(sorted(names[end] for end in ends))
+            bonds[name].append(GetBondLength(shape, *ends))
+        # Of a ring of three atoms all angles count, so each is found twice.
+        both = mol.GetSubstructMatches(triple, uniquify=False, maxMatches=_MOST_MATCHES)
+        for first, at, last in both:
+            if first < last:
+                ends = sorted((names[first], names[last]))
+                angle = GetAngleDeg(shape, first, at, last)
+                angles[ends[0] + names[at] + ends[1]].append(angle)
+    first = lambda lists: sorted(lists, key=lambda name: (-len(lists[name]), name))
+    ordered = (
+        {k: np.array(lists[k]) for k in first(lists)} for lists in (bonds, angles)
+    )
+    return Geometry(*ordered)

@@ -7,15 +7,15 @@ its shape from its mean structure, once that is rotated onto the frame, it is sh
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import KDTree
 
 from equistein._check_arguments import check_arguments
-from equistein.molecules._elements import BOLTZMANN, Kind, unit_value
-from equistein.molecules._rdkit import has_rdkit, rdkit
+from equistein.molecules._elements import BOLTZMANN, unit_value
 
 _FRAMES = 1_000  # that are looked at, evenly spaced
 _MOST_ERRORS = 4.0  # standard errors, beyond which a number is off
@@ -24,21 +24,12 @@ _UNBALANCED = 0.01  # of the sum of the sizes of forces, or of torques
 _ANHARMONIC = 2.0  # factor by which energies may be wider or narrower than harmonic
 _WORK = 0.25  # by which the work between close frames may differ from the energy
 _STEP = 0.1  # of the distance to the nearest atom, that atoms move between close frames
-_BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
-
-
-def _in_units(kind: Kind, units: str) -> dict[str, float]:
-    """Return what one eV, eV / Angstrom or Angstrom is in each of some units."""
-    return {unit: 1 / unit_value(unit, kind) for unit in units.split()}
-
-
-_ENERGY_UNITS = _in_units("energy", "kcal/mol kJ/mol Hartree Ry meV eV")
-_LENGTH_UNITS = _in_units("length", "Bohr nm pm Angstrom")
-_FORCE_UNITS = _in_units(
-    "force",
-    "kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr kJ/mol/nm "
-    "Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom eV/Bohr eV/nm",
-)
+_ENERGIES = "kcal/mol kJ/mol Hartree Ry meV eV".split()
+_FORCES = """kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/Bohr
+    kJ/mol/nm Hartree/Bohr Hartree/Angstrom Ry/Bohr Ry/Angstrom meV/Angstrom eV/Bohr
+    eV/nm""".split()
+_ENERGY_UNITS = {unit: 1 / unit_value(unit, "energy") for unit in _ENERGIES}
+_FORCE_UNITS = {unit: 1 / unit_value(unit, "force") for unit in _FORCES}
 _OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
 _OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
 _UNEQUAL = (
@@ -122,14 +113,12 @@ def _virials_and_balance(x: np.ndarray, f: np.ndarray, unit: float) -> ThermalCh
         directions += divergence
     virial = _estimate(-np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3)
     virials = {"virial": virial, "displacement virial": _estimate(work, directions)}
-    sizes, arms = np.linalg.norm(f, axis=-1), np.linalg.norm(x, axis=-1)
+    sizes = np.linalg.norm(f, axis=-1)
+    arms = {"net force": 1.0, "net torque": np.linalg.norm(x, axis=-1)}
     balance = {}
-    for name, v, most in (
-        ("force", f, sizes),
-        ("torque", np.cross(x, f), sizes * arms),
-    ):
+    for (name, arm), v in zip(arms.items(), (f, np.cross(x, f)), strict=True):
         net = np.linalg.norm(v.sum(axis=1), axis=-1).sum()
-        balance[f"net {name}"] = float(net / max(most.sum(), 1e-99))
+        balance[name] = float(net / max(np.sum(sizes * arm), 1e-99))
     return ThermalCheck(virials, balance)
 
 
@@ -183,21 +172,14 @@ def _estimate(values: np.ndarray, scale: Any) -> Estimate:
     return Estimate(float(value), float(error if error and num > 20 * time else np.inf))
 
 
-def _nearest(points: np.ndarray, radii: Any) -> np.ndarray:
-    """Return the least distance of each atom to another over the sum of their radii."""
-    radii = np.broadcast_to(radii, points.shape[1])
-    gaps = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
-    gaps = gaps / (radii[:, None] + radii)
-    return (gaps + np.where(np.eye(len(radii)), np.inf, 0.0)).min(axis=2)
-
-
 def _energy_over_work(
     positions: np.ndarray, forces: np.ndarray, energies: np.ndarray
 ) -> dict[str, Estimate]:
     """Return how energies change over the work of forces, where frames are close."""
     x, f = (np.asarray(v[: 2 * _FRAMES], np.float64) for v in (positions, forces))
     steps = np.diff(x, axis=0)
-    reach = _STEP * _nearest(x[:50], 0.5).mean()
+    nearest = [KDTree(frame).query(frame, 2)[0][:, 1] for frame in x[:50]]
+    reach = _STEP * np.mean(nearest)
     close = np.linalg.norm(steps, axis=-1).max(axis=1) < reach
     work = -np.sum((f[1:] + f[:-1]) / 2 * steps, axis=(1, 2))[close]
     change = np.diff(energies[: 2 * _FRAMES])[close]
@@ -285,29 +267,3 @@ def _match(x: np.ndarray, forces: np.ndarray) -> str:
     if means[best] < 5 * errors[best]:
         return _OTHER_FRAMES
     return (_UNEQUAL, _UNEQUAL, _OTHER_ATOMS)[best]
-
-
-@check_arguments
-def unit_of_length(symbols: Sequence[str], positions: np.ndarray) -> tuple[str, float]:
-    """Return the likely unit of positions, by the distances between nearest atoms.
-
-    Nearly all must be as if bonded in another unit, and not in Angstrom. Noble gases do
-    not count.
-
-    Returns:
-        The unit, and the median distance over the sum of two covalent radii, in
-        Angstrom; NaN without RDKit.
-    """
-    noble = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
-    atoms = [at for at, symbol in enumerate(symbols) if symbol not in noble]
-    if not has_rdkit() or len(atoms) < 2:
-        return "Angstrom", math.nan
-    table = rdkit().GetPeriodicTable()
-    some = np.asarray(positions[:: max(1, len(positions) // 50)], np.float64)
-    radii = np.array([table.GetRcovalent(symbols[at]) for at in atoms])
-    ratios = np.median(_nearest(some[:, atoms], radii), axis=0)
-    gaps = {u: np.abs(np.log(ratios / f + 1e-9)) for u, f in _LENGTH_UNITS.items()}
-    fits = {unit: np.mean(gap < math.log(_BONDED)) for unit, gap in gaps.items()}
-    best = max(fits, key=lambda unit: fits[unit])
-    is_other = fits[best] > 0.8 and fits["Angstrom"] < 0.2
-    return best if is_other else "Angstrom", float(np.median(ratios))

@@ -1,6 +1,7 @@
 """The result of a fit: a learned density to sample and to judge."""
 
 import dataclasses
+import importlib
 import pathlib
 from typing import Any
 
@@ -16,7 +17,6 @@ from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
-from equistein.molecules import energy_calculator
 from equistein.samplers import Normal
 from equistein.training._generators import AbstractGenerator, Clamp
 from equistein.training._tree_file import pack_tree, save_tree, unpack_tree
@@ -119,8 +119,9 @@ class Fitted(eqx.Module):
         return generator.sample(key, energy, num, condition, progress=progress)
 
     def calculator(self, kelvin: float | None = None) -> Any:
-        """Return an ASE calculator in eV, as `es.molecules.energy_calculator` does."""
-        return energy_calculator(self.energy, self.about, kelvin)
+        """Return an ASE calculator in eV, as `es.bridges.energy_calculator` does."""
+        bridges = importlib.import_module("equistein.bridges")  # a higher package
+        return bridges.energy_calculator(self.energy, self.about, kelvin)
 
     def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
         """Return the standard error of each point's energy less another's, by class."""

@@ -75,6 +75,28 @@ def test_energies_and_forces_of_a_file_are_compared(run, tmp_path, capsys):
     assert status("evaluate", model, frames, "--out", out) == 2  # not empty
 
 
+def test_files_are_read_by_the_options_of_a_fit(run, tmp_path, capsys):
+    text = (run / "frames.xyz").read_text().replace("energy=", "e_mine=")
+    (tmp_path / "other.xyz").write_text(text.replace("forces:R", "f_mine:R"))
+    model, words = run / "model.eqx", ("--energy-key", "e_mine", "--json", "--out")
+    found = {}
+    for name, unit in (("eV", 1.0), ("kcal/mol", 0.0433641042)):
+        more = ("--energy-unit", name, "--forces-key", "f_mine")
+        out = tmp_path / name.replace("/", "-")
+        assert (
+            status("evaluate", model, tmp_path / "other.xyz", *more, *words, out) == 0
+        )
+        found[name] = json.loads(capsys.readouterr().out)
+        exact = found[name]["force: error of zero [eV/Å]"]
+        assert exact == pytest.approx(unit * found["eV"]["force: error of zero [eV/Å]"])
+    assert found["eV"]["energy: mean error [meV/atom]"] < 2
+    assert found["kcal/mol"]["force: mean error [eV/Å]"] > 0.3
+    np.save(tmp_path / "x.npy", np.zeros((4, 9)))
+    words = ("--energy-unit", "eV")
+    assert status("evaluate", model, tmp_path / "x.npy", *words) == 2
+    assert "--energy-unit: for molecules" in capsys.readouterr().err
+
+
 def test_points_of_another_kind_are_refused(run, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.zeros((4, 5)))
     assert status("evaluate", run / "model.eqx", tmp_path / "x.npy") == 2

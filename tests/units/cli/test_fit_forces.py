@@ -61,6 +61,8 @@ def test_a_temperature_alone_solves_for_a_linear_energy(path, tmp_path, capsys):
     begin = ["fit", path, "--group", "point-cloud", "--kelvin", "300"]
     assert status(*begin, "--dry-run") == 0
     assert "with the network linear" in capsys.readouterr().out
+    assert status(*begin, "--width", "4", "--dry-run") == 0  # of a graph network
+    assert "with the network graph" in capsys.readouterr().out
     assert status(*begin, "--out", out, *few) == 0
     model = json.loads((out / "metrics.json").read_text())["entries"]["model"]
     assert model["held_out_force_error"] < 0.5  # eV / Angstrom; springs are known

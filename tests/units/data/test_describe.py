@@ -48,6 +48,15 @@ def test_repeated_frames_are_counted(molecules):
     assert found.numbers["num_repeated"] == 7
 
 
+def test_isomers_of_large_molecules_are_counted():
+    symbols = atoms_of("C20H42")
+    chain, branched = (embed(s, symbols) for s in ("C" * 20, "C" * 17 + "C(C)C"))
+    noise = 0.01 * np.random.default_rng(0).normal(size=(4, 62, 3))
+    found = describe(np.stack([*[chain] * 3, branched]) + noise, species=symbols)
+    assert found.numbers["num_graphs"] == 2
+    assert f"{'C' * 20} (3)" in str(found)
+
+
 def test_hands_are_counted():
     symbols = atoms_of("CHFClBr")
     positions = embed("FC(Cl)Br", symbols)

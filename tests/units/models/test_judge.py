@@ -1,13 +1,17 @@
+import warnings
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.energies import PlainEnergy
-from equistein.groups import Trivial
+from equistein.diffusion import NoiseEnergy
+from equistein.energies import KnownEnergy, PlainEnergy
+from equistein.groups import Cyclic, Trivial
 from equistein.models import Dataset, judge
-from equistein.networks import MLP
+from equistein.networks import EGNN, MLP
 from equistein.samplers import Langevin, Normal, SamplingWarning
+from equistein.targets import RotatedGaussians
 from equistein.training import Box, Fitted, SamplingGenerator
 
 
@@ -33,3 +37,45 @@ def test_samples_that_no_step_has_moved_are_told():
     assert event["event"] == "warning"
     assert "stand exactly where they began" in event["text"]
     assert fitted_with(0.1, points).sample(0, 6).shape == (6, 2)
+
+
+def verdict(energy, points, **options):
+    """Return the texts of events, and what was gained over a normal distribution."""
+    generator = SamplingGenerator(
+        Langevin(0.01), Box(points, Trivial()), num_steps=3, num_at_once=8
+    )
+    center = jnp.zeros(points.shape[1:])
+    fitted = Fitted(energy, {}, [], generator, Normal(center, 2.0, **options))
+    group = energy.group(points.shape[1:])
+    dataset = Dataset(points, None, group, num_held_out=len(points) // 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        model = judge(jr.key(2), fitted, dataset, num_samples=6, ais_steps=300)[0]
+    texts = [event["text"] for event in model["model"].events]
+    return " ".join(texts), model["model"].metrics["gain_over_normal"]
+
+
+@pytest.mark.usefixtures("single_precision")
+def test_an_energy_that_is_no_better_than_a_normal_distribution_is_told():
+    target = RotatedGaussians(Cyclic(4))
+    points = target.sample(jr.key(0), 400)
+    right = KnownEnergy(target.log_density, Cyclic(4))
+    text, gain = verdict(right, points)
+    assert "adds nothing" not in text
+    assert 0.5 < gain < 3  # nats
+    width = float(jnp.std(points))
+    normal = KnownEnergy(Normal(jnp.zeros(2), width).log_density, Cyclic(4))
+    text, gain = verdict(normal, points)
+    assert "adds nothing" in text
+    assert abs(gain) < 0.1
+
+
+@pytest.mark.usefixtures("single_precision")
+def test_a_graph_network_that_learned_nothing_is_told():
+    points = jr.normal(jr.key(0), (40, 3, 2))
+    points = points - points.mean(axis=1, keepdims=True)
+    network = EGNN(["A"] * 3, dim=2, width=4, depth=1, key=jr.key(1))
+    energy = NoiseEnergy(network, points, 0.1)
+    text, gain = verdict(energy, points, subspace=energy.group((3, 2)))
+    assert "adds nothing" in text
+    assert gain < 0.01

@@ -3,8 +3,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from equistein.metrics import score_molecules
 from equistein.models import pretrained
-from equistein.molecules import formula, score_molecules, symbols_of
+from equistein.molecules import formula, symbols_of
 
 
 def test_a_model_comes_with_the_package(single_precision):

@@ -91,6 +91,38 @@ def test_units_are_those_of_options_or_of_the_comment(
     assert np.allclose(molecules[0].positions, WATER)
 
 
+IN_TEXT = [
+    ("energy = -2 Ha", HARTREE, "in Ha"), ("i = 3, energy = -2 a.u.", HARTREE, "a.u"),
+    ("energy=-2 (Hartree)", HARTREE, "in Ha"), ("energy=-2 kcal/mol i=4", KCAL, ""),
+    ("kinetic_energy = 5 eV energy = -2 Ha", HARTREE, "in Ha"),
+    ("energy_Ha=-2", HARTREE, "in Ha"), ("energy_eV=-2", 1, "in eV."),
+    ("energy=-2 water", 1, "no unit is named"), ("energy=-2 hartree=3", 1, "no unit"),
+    ("energy=-2 has", 1, "no unit is named"), (" energy: -2.0 i: 0.01", 1, "no unit"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("comment", "unit", "note"), IN_TEXT)
+def test_a_unit_behind_the_energy_or_in_its_key_is_read(comment, unit, note, read):
+    molecules = read(frame(comment))
+    assert np.isclose(molecules[0].energy, -2 * unit)
+    assert note in " ".join(molecules.notes)
+
+
+def test_an_energy_without_a_sign_of_equality_is_noted(read):
+    for comment in ("Coordinates from ORCA-job water E -76.342118", "i = 1, E = -17.2"):
+        molecules = read(frame(comment))
+        assert molecules[0].energy is None
+        assert "not read: E (--energy-key" in molecules.notes[0]
+        assert read(frame(comment), energy_key="E")[0].energy < -17
+
+
+def test_a_unit_that_contradicts_or_is_of_no_energy_is_refused(read):
+    with pytest.raises(XYZError, match="not as before"):
+        read(frame("energy = -2 Ha energy_unit=eV"))
+    with pytest.raises(XYZError, match="no unit 'eV/atom'"):
+        read(frame("energy = -2 eV/atom"))
+
+
 def test_units_of_lengths_and_unknown_units(read):
     molecules = read(frame(positions=WATER / BOHR), length_unit="bohr")
     assert np.allclose(molecules[0].positions, WATER, atol=1e-5)

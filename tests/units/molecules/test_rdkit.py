@@ -3,15 +3,14 @@ import sys
 import numpy as np
 import pytest
 
+from equistein.metrics import score_molecules
 from equistein.molecules import (
     embed,
     from_bonds,
     geometry,
     has_rdkit,
-    isomers,
     MissingRDKit,
     perceive,
-    score_molecules,
 )
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
@@ -24,10 +23,9 @@ PROPANE = "CCC" + 8 * "H"
     [
         lambda: perceive("OHH", WATER),
         lambda: from_bonds("OH", np.array([[0, 1], [1, 0]])),
-        lambda: isomers("CHHHH"),
         lambda: embed("C", "CHHHH"),
     ],
-    ids=["perceive", "bonds", "isomers", "embed"],
+    ids=["perceive", "bonds", "embed"],
 )
 def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)

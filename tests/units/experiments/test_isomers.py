@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
+from equistein.metrics import stable_atoms
 from equistein.molecules import (
     atoms_of,
     embed,
     from_bonds,
     graph_smiles,
     infer_bonds,
-    isomers,
-    stable_atoms,
 )
+from experiments._isomers import isomers
 
 pytest.importorskip("rdkit")
 

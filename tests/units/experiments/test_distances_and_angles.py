@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import angles, distances
+from experiments._molecule_reference import angles, distances
 
 HALF = np.radians(104.5) / 2
 WATER = 0.96 * np.array(

@@ -1,4 +1,4 @@
-"""How good molecules are: bonds by a table of lengths, RDKit's graphs, distances."""
+"""How good molecules are: bonds by a table of lengths, RDKit's graphs and geometry."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -8,8 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from equistein._check_arguments import check_arguments
-from equistein.molecules._elements import VALENCES, valences_of
-from equistein.molecules._rdkit import geometry, has_rdkit, perceive, Perceived
+from equistein.molecules import (
+    geometry,
+    has_rdkit,
+    perceive,
+    Perceived,
+    VALENCES,
+    valences_of,
+)
 
 # Lengths in picometers below which there is a bond of order 1, 2 and 3.
 _SINGLE = {
@@ -19,9 +25,7 @@ _SINGLE = {
 }  # fmt: skip
 _DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
 _TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
-_ELEMENT = "[A-Z][^A-Z]*"
-_MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))
-"""What is measured of molecules, its unit, and how many of the most frequent kinds."""
+_MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))  # with how many kinds
 
 
 @check_arguments
@@ -134,79 +138,17 @@ def compare_molecules(
     )
     known = {seen.smiles for seen in of_data if seen.smiles is not None}
     numbers = score_molecules(symbols, samples, known, of_samples)
-    data_geometry, sample_geometry = (
+    theirs, mine = (
         geometry([seen.mol for seen in each if seen.mol is not None])
         for each in (of_data, of_samples)
     )
     floor, panels = {}, {}
     for kind, unit, most in _MEASURES:
-        theirs = getattr(data_geometry, f"{kind}s")
-        mine = getattr(sample_geometry, f"{kind}s")
-        for name in list(theirs)[:most]:
-            both = {"data": theirs[name], "samples": mine.get(name, np.zeros(0))}
-            panels[f"{kind} {'–'.join(re.findall(_ELEMENT, name))} / {unit}"] = both
-            for found, some in zip((floor, numbers), both.values(), strict=True):
-                found[f"{kind}_{name}"] = float(some.mean()) if len(some) else np.nan
-                found[f"{kind}_{name}_width"] = (
-                    float(some.std()) if len(some) else np.nan
-                )
+        for name, values in list(getattr(theirs, f"{kind}s").items())[:most]:
+            others = getattr(mine, f"{kind}s").get(name, np.full(1, np.nan))
+            title = f"{kind} {'–'.join(re.findall('[A-Z][^A-Z]*', name))} / {unit}"
+            panels[title] = {"data": values, "samples": others[np.isfinite(others)]}
+            for found, some in ((floor, values), (numbers, others)):
+                found[f"{kind}_{name}"] = float(some.mean())
+                found[f"{kind}_{name}_width"] = float(some.std())
     return numbers, floor, panels
-
-
-@check_arguments
-def distances(
-    symbols: Sequence[str],
-    positions: Float[np.ndarray, "molecule atom 3"],
-    first: str,
-    second: str,
-) -> np.ndarray:
-    """Return the distances of all pairs of two elements, in all molecules.
-
-    Args:
-        symbols: The element of each atom.
-        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
-        first: An element.
-        second: Another, or the same.
-    """
-    i, j = np.triu_indices(len(symbols), k=1)
-    names, ends = np.array(list(symbols)), sorted((first, second))
-    pairs = np.sort([names[i], names[j]], axis=0)
-    here = (pairs == np.array(ends)[:, None]).all(axis=0)
-    gaps = positions[:, i[here]] - positions[:, j[here]]
-    return np.linalg.norm(gaps, axis=-1).ravel()
-
-
-@check_arguments
-def angles(
-    symbols: Sequence[str],
-    positions: Float[np.ndarray, "molecule atom 3"],
-    first: str,
-    middle: str,
-    last: str,
-) -> np.ndarray:
-    """Return the angles at bonded atoms of three elements, in degrees.
-
-    Bonds are those of the table of `bond_orders`.
-
-    Args:
-        symbols: The element of each atom, of H, C, N, O and F.
-        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
-        first: The element of one end.
-        middle: That of the atom at the angle.
-        last: That of the other end.
-    """
-    names, num = np.array(list(symbols)), len(symbols)
-    bonded = bond_orders(symbols, positions) > 0
-    parts = []
-    for at in np.flatnonzero(names == middle):
-        for i in range(num):
-            for j in range(num) if first != last else range(i + 1, num):
-                if i == j or names[i] != first or names[j] != last:
-                    continue
-                both = bonded[:, at, i] & bonded[:, at, j]
-                a = positions[both, i] - positions[both, at]
-                b = positions[both, j] - positions[both, at]
-                lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-                cosine = np.sum(a * b, axis=1) / np.maximum(lengths, 1e-12)
-                parts.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-    return np.concatenate(parts) if parts else np.zeros(0)

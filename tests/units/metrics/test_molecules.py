@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import bond_orders, score_molecules, stable_atoms, symbols_of
+from equistein.metrics import bond_orders, score_molecules, stable_atoms
+from equistein.molecules import symbols_of
 
 AUTHORS = tuple("CCCOCC" + 8 * "H")
 METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63
