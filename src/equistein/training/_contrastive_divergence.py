@@ -67,9 +67,6 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         negatives: What draws $x^-$, such as `Persistent(sampler, initial)`.
         regularization: The weight $\lambda \ge 0$.
 
-    Raises:
-        ValueError: If `regularization` is negative.
-
     References:
         Jaini, Holdijk and Welling (2021), Algorithm 1; Du and Mordatch (2019) for the
         regularization.
@@ -106,11 +103,8 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
 def _movement_info(
     energy: AbstractEnergy, before: Particles, after: Particles
 ) -> dict[str, Scalar]:
-    """Return root mean squares: of scores, and of how far particles moved.
-
-    The scores are those of the first eighth of the particles only, to save time: their
-    mean over the batches of an epoch is precise enough.
-    """
+    """Return root mean squares: of scores, and of how far particles moved."""
+    # An eighth of the scores saves time, and is enough for the mean of an epoch.
     scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _SCORE_DIVISOR)])
     return {
         "score_norm": jnp.sqrt(jnp.sum(scores**2) / len(scores)),

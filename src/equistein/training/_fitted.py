@@ -93,9 +93,6 @@ class Fitted(eqx.Module):
             label: The class; None is all together.
             clamp: Coordinates to hold while the others are drawn.
             progress: Whether to show a progress bar.
-
-        Raises:
-            ValueError: If there is no generator, or an argument does not fit it.
         """
         key = as_keys(key)
         if self.generator is None:

@@ -40,10 +40,6 @@ class Clamp(eqx.Module):
         mask: Which coordinates are held: one truth value for each, or for each entry of
             the first axes, such as one for each atom, or pixel.
         label: The class to draw, too.
-
-    Raises:
-        ValueError: If the mask does not fit, nothing or everything is held, or a value
-            to hold is not finite.
     """
 
     values: Float[Array, "*shape"]
@@ -139,12 +135,7 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
         *,
         progress: bool = False,
     ) -> Particles:
-        """Draw any number of new points, some at once.
-
-        Raises:
-            ValueError: If `num` is no positive integer, the energy knows no such
-                condition, or a clamp is outside the points.
-        """
+        """Draw any number of new points, some at once."""
         check_integers("`sample`", num=num)
         size, parts = min(num, self.num_at_once), []
         for index in progress_bar(range(-(-num // size)), disable=not progress):

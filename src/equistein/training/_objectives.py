@@ -76,10 +76,7 @@ class Sum(AbstractObjective[Any]):
     r"""A weighted sum of objectives, $\sum_i w_i L_i$.
 
     Args:
-        terms: Pairs of a weight and an objective.
-
-    Raises:
-        ValueError: If a weight is no finite number.
+        terms: Pairs of a finite weight and an objective.
     """
 
     terms: tuple[tuple[float, AbstractObjective], ...]
@@ -134,9 +131,6 @@ class Blurred(AbstractObjective[Any]):
     Args:
         objective: The objective.
         noise: The noise $\sigma > 0$, in the units of the points.
-
-    Raises:
-        ValueError: If the noise is not positive.
 
     References:
         Grathwohl et al. (2020), Your classifier is secretly an energy based model,

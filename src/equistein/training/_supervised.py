@@ -117,9 +117,6 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
         scores: The forces $F / k_B T$, one row a data point in the order of the data,
             with NaN in rows that are unknown.
 
-    Raises:
-        ValueError: If they are no rows of numbers, none is known, or one is infinite.
-
     References:
         Ercolessi and Adams (1994), Interatomic potentials from first-principles
         calculations: the force-matching method; De Bortoli et al. (2024), Target score

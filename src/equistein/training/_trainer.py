@@ -52,9 +52,6 @@ class Optimization:
             never rounded.
         max_rollbacks: How often the fit goes back, before it gives up.
         energy_limit: The largest absolute value of an energy that is accepted.
-
-    Raises:
-        ValueError: If a number is out of range.
     """
 
     optimizer: optax.GradientTransformation | None = None
@@ -99,9 +96,6 @@ def adam(
         gradient_clip: The largest norm of the gradient of all weights.
         factors: Multiples of the first learning rate by the update at which each
             begins, instead of the cosine; `{}` keeps the learning rate constant.
-
-    Raises:
-        ValueError: If a number is not positive.
     """
     check_positive(
         "`adam`", learning_rate=learning_rate, num_updates=num_updates,
