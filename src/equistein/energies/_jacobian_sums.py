@@ -45,6 +45,7 @@ class Rows:
 Blocks = Callable[[], Iterable[tuple[int, Rows]]]
 """Gives blocks of rows, each with the number of its fold, again each time."""
 
+
 class Equations(eqx.Module):
     r"""Sums over points, of score matching and of force matching.
 

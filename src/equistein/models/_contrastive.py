@@ -91,10 +91,6 @@ def energy_for(
     of an MLP for a finite one, and a plain MLP for the trivial one. With a number of
     classes it is a `JointEnergy`; `widths` are the units of each hidden layer, and the
     points are of this temperature.
-
-    Raises:
-        ValueError: If the group does not act on the data, no features are known for
-            it, or there is one class only.
     """
     if num_classes is not None and num_classes < 2:
         raise ValueError(f"`num_classes` must be at least 2, but got {num_classes}.")
@@ -186,9 +182,6 @@ def kernel_for(
     For points of this shape: `Equivariant` for a finite group, `Pullback` along the
     invariant features of its network (for a graph network a smooth histogram of the
     distances), and plain `RBF` without symmetry. Without a bandwidth it is the median.
-
-    Raises:
-        ValueError: If the group is continuous and no features are known.
     """
     base, group = RBF(bandwidth), energy.group(shape)
     group.check_shape(shape)
@@ -219,9 +212,6 @@ def contrastive_model(
     Labels are the class of each point, -1 where it is unknown, for a `JointEnergy`, or
     its known energy, NaN where it is unknown. The default settings suit small particle
     systems.
-
-    Raises:
-        ValueError: If no kernel is known for the symmetry of the energy.
     """
     settings = settings or ContrastiveSettings()
     shape, group = data.shape[1:], energy.group(data.shape[1:])
@@ -272,7 +262,6 @@ def _samplers(
     clip = setting_or(settings.score_clip, 450 / initial.reach)
 
     def sampler(step: Any) -> AbstractSampler:
-        """Return SVGD with Langevin noise, or Langevin chains without a kernel."""
         step = 0.0 if settings.langevin_step_size == 0 else step
         more: dict[str, Any] = {"score_clip": clip, "project": group.project}
         if kernel is None:

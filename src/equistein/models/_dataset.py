@@ -119,11 +119,7 @@ class Dataset:
 
 @check_arguments
 def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return the checked data of a file or a folder, shuffled if in memory.
-
-    Raises:
-        ValueError: If the file, or what it holds, is not what the problem needs.
-    """
+    """Return the checked data of a file or a folder, shuffled if in memory."""
     arrays = path.suffix in (".npy", ".npz")
     has_molecules = is_molecules(path)
     for names, allowed, kinds in (
@@ -271,11 +267,8 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
 
 
 def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
-    """Return the data, with energies / kT minus their mean as labels if learned.
-
-    A density determines its energy up to a constant. A graph network learns the density
-    of blurred molecules, whose energies are unknown, so it learns from forces alone.
-    """
+    """Return the data, with energies / kT minus their mean as labels if learned."""
+    # A graph network learns the density of blurred molecules: from forces alone.
     by_features, num = problem.network == "features", dataset.num_train
     solved = (problem.network or "linear") == "linear" and problem.wants_density
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]

@@ -52,14 +52,11 @@ def for_data(
 ) -> Model | LinearModel:
     """Return an energy, its training and its generator that suit a group and data.
 
-    The settings choose the network: with `ContrastiveSettings` a perceptron of
-    invariant features, or the orbit mean of one, trained by contrastive divergence with
-    E-SVGD; with classes as labels a joint energy. With `DenoisingSettings`, for point
-    clouds, a graph network with an energy for each noise level, trained by denoising
-    and sampled by reverse diffusion. With `ImageSettings` the same on a U-shaped
-    network that corrects normal distributions of each class, with classes as well. With
-    `LinearSettings` an energy by one solve, of distances and angles for point clouds,
-    and of waves averaged over the group for others, with classes as well.
+    The settings choose the network, as `Problem.network` says: `ContrastiveSettings` a
+    perceptron, trained by contrastive divergence with E-SVGD, with classes as labels a
+    joint energy; `DenoisingSettings` a graph network for point clouds, sampled by
+    reverse diffusion; `ImageSettings` a U-shaped network, with classes as well; and
+    `LinearSettings` an energy by one solve, but for clouds with classes as well.
 
     Args:
         key: The source of the weights.
@@ -70,10 +67,6 @@ def for_data(
         settings: By default `DenoisingSettings` for point clouds without labels,
             `ImageSettings` for images, else `ContrastiveSettings`.
         atomic_numbers: For a graph network, that of each particle that is an atom.
-
-    Raises:
-        ValueError: If the group does not act on the data, no network is known for it,
-            or labels and settings do not fit.
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
@@ -121,13 +114,7 @@ def default_network(
 def for_dataset(
     key: Key, dataset: Dataset, settings: AbstractSettings | None = None
 ) -> Model | LinearModel:
-    """Return a model of the part of a data set that training sees, as `for_data`.
-
-    Forces of data with a temperature are learned too.
-
-    Raises:
-        ValueError: If no network is known for the symmetry, or settings do not fit.
-    """
+    """Return a model of what training sees of a data set, and of its forces in kT."""
     train = dataset.preview().train()
     settings = settings or SETTINGS[default_network(train.group, train.labels)]
     model = for_data(
@@ -161,11 +148,7 @@ def _forces(train: Dataset) -> np.ndarray | None:
 
 
 def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
-    """Return the objective, with force matching added if forces and kelvin are known.
-
-    A model of blurred data is matched to forces at blurred points: its score there is
-    the mean force at the clean points, given the blurred one.
-    """
+    """Return the objective, with force matching added if forces are known."""
     # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
     weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
     scores = _forces(train)
@@ -173,7 +156,7 @@ def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjecti
         return model.objective
     part: AbstractObjective = ForceMatching(scores)
     noise = getattr(settings, "data_noise", 0.0)
-    if isinstance(model.energy, NoiseEnergy):
+    if isinstance(model.energy, NoiseEnergy):  # the score there is the mean force
         noise = float(model.energy.sigma_min)
     if noise:
         part = Blurred(part, noise)
