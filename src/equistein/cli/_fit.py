@@ -21,6 +21,7 @@ from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
 from equistein.models import (
     AbstractSettings,
+    ComparedModel,
     Dataset,
     LinearModel,
     Model,
@@ -47,10 +48,12 @@ def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     each default.
     """
     defaults = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
-    texts = {network: _description(SETTINGS[network], name) for network in defaults}
-    words = [f"For {network}: {text}" for network, text in texts.items()]
-    if len(set(texts.values())) == 1:
-        words = [*texts.values()][:1]
+    networks: dict[str, list[str]] = {}
+    for network in defaults:
+        text = _description(SETTINGS[network], name)
+        networks.setdefault(text, []).append(network)
+    words = [f"For {', '.join(names)}: {text}" for text, names in networks.items()]
+    words = words if len(networks) > 1 else [*networks]
     hint = f"(default: {'; '.join(f'{k} {v}' for k, v in defaults.items())})"
     text = tyro.conf.arg(help=" ".join(words), help_behavior_hint=hint)
     return name, Annotated[kind | None, text], None
@@ -220,7 +223,7 @@ class _Task:
     problem: Problem
     settings: AbstractSettings
     dataset: Dataset
-    model: Model | LinearModel
+    model: Model | LinearModel | ComparedModel
 
     @property
     def description(self) -> str:
@@ -276,12 +279,13 @@ class _Task:
         try:
             fitted = self._fit(folder)
             fitted.save(model)
-            say(f"Drawing {problem.num_samples} samples ...")
+            found = [text for k, text in fitted.about.items() if k == "comparison"]
+            say("\n".join([*found, f"Drawing {problem.num_samples} samples ..."]))
             models.write_fit_report(
                 judge_key, folder, fitted, self.dataset.preview(),
                 num_samples=problem.num_samples, ais_steps=problem.ais_steps,
-                title=f"equistein fit: {self.data.name}", lead=self.description,
-                seed=problem.seed, progress=True,
+                title=f"equistein fit: {self.data.name}", seed=problem.seed,
+                lead=" ".join([self.description, *found]), progress=True,
             )  # fmt: skip
         except DivergenceError as error:
             history, events = error.fitted.history, error.fitted.events
@@ -301,7 +305,9 @@ def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
     """Return the settings of a problem's network with the options that were given."""
     if isinstance(options, AbstractSettings):
         return options
-    settings = SETTINGS[str(problem.network)]
+    settings: Any = SETTINGS[str(problem.network)]
+    if problem.wants_density and hasattr(settings, "ending"):
+        settings = dataclasses.replace(settings, ending="flow")
     chosen = {name: v for name, v in vars(options).items() if v is not None}
     other = [f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)]
     if other:

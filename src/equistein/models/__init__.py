@@ -1,5 +1,6 @@
 """Ready-made models for a group and data; reading, judging and reporting them."""
 
+from equistein.models._compared import ComparedModel as ComparedModel
 from equistein.models._contrastive import (
     contrastive_model as contrastive_model,
     energy_for as energy_for,
@@ -29,6 +30,7 @@ from equistein.models._model import (
 )
 from equistein.models._settings import (
     AbstractSettings as AbstractSettings,
+    ComparedSettings as ComparedSettings,
     ContrastiveSettings as ContrastiveSettings,
     DenoisingSettings as DenoisingSettings,
     ImageSettings as ImageSettings,

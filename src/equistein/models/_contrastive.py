@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +19,7 @@ from equistein.energies import (
     JointEnergy,
     LinearEnergy,
     PlainEnergy,
+    SummedEnergy,
     TemperedEnergy,
 )
 from equistein.features import (
@@ -138,12 +138,6 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     return Coordinates()
 
 
-@eqx.filter_jit
-def values_at(function: Any, points: Particles) -> Any:
-    """Return the value at each point, in blocks of 256."""
-    return jax.lax.map(function, points, batch_size=256)
-
-
 def num_classes_of(labels: Any) -> int | None:
     """Return the number of classes, if the labels are some."""
     if labels is None or not np.issubdtype(np.asarray(labels).dtype, np.integer):
@@ -159,6 +153,8 @@ def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
     """
     if isinstance(energy, TemperedEnergy | ConditionalEnergy):
         return features_of(energy.energy, **options)
+    if isinstance(energy, SummedEnergy):
+        return features_of(energy.energies[-1], **options)
     if isinstance(energy, LinearEnergy):
         whole = energy.features
         first = whole.parts[0] if isinstance(whole, Concatenated) else whole

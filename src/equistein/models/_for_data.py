@@ -9,8 +9,8 @@ import numpy as np
 from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
-from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
+from equistein.models._compared import ComparedModel
 from equistein.models._contrastive import (
     contrastive_model,
     energy_for,
@@ -19,9 +19,10 @@ from equistein.models._contrastive import (
 from equistein.models._dataset import Dataset
 from equistein.models._denoising import graph_model, image_model
 from equistein.models._linear import linear_model, LinearModel
-from equistein.models._model import Model
+from equistein.models._model import Model, with_forces
 from equistein.models._settings import (
     AbstractSettings,
+    ComparedSettings,
     ContrastiveSettings,
     DenoisingSettings,
     ImageSettings,
@@ -29,13 +30,14 @@ from equistein.models._settings import (
     Network,
 )
 from equistein.molecules import atomic_numbers_of, BOLTZMANN, main_hand
-from equistein.training import AbstractObjective, Blurred, ForceMatching
 
 SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
     "graph": DenoisingSettings(),
     "unet": ImageSettings(),
     "linear": LinearSettings(),
+    "linear+graph": ComparedSettings(takes_best=False),
+    "auto": ComparedSettings(),
 }
 """The default settings of each network."""
 
@@ -49,14 +51,15 @@ def for_data(
     *,
     settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
-) -> Model | LinearModel:
+) -> Model | LinearModel | ComparedModel:
     """Return an energy, its training and its generator that suit a group and data.
 
     The settings choose the network, as `Problem.network` says: `ContrastiveSettings` a
     perceptron, trained by contrastive divergence with E-SVGD, with classes as labels a
     joint energy; `DenoisingSettings` a graph network for point clouds, sampled by
-    reverse diffusion; `ImageSettings` a U-shaped network, with classes as well; and
-    `LinearSettings` an energy by one solve, but for clouds with classes as well.
+    reverse diffusion; `ImageSettings` a U-shaped network, with classes as well;
+    `LinearSettings` an energy by one solve, but for clouds with classes as well; and
+    `ComparedSettings`, for point clouds, that energy, a graph network and both.
 
     Args:
         key: The source of the weights.
@@ -70,16 +73,22 @@ def for_data(
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
-    is_linear = isinstance(settings, LinearSettings)
     unlabeled = isinstance(settings, DenoisingSettings) or (
-        is_linear and (num_classes is None or isinstance(group, PointCloud))
+        isinstance(settings, LinearSettings)
+        and (num_classes is None or isinstance(group, PointCloud))
     )
     if unlabeled and labels is not None:
         raise ValueError("This network learns no such classes: leave out `labels`.")
-    if is_linear:
-        return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, DenoisingSettings):
-        return graph_model(key, group, data, settings, atomic_numbers)
+        model = graph_model(key, group, data, settings, atomic_numbers)
+        if not isinstance(settings, ComparedSettings):
+            return model
+        noise = float(model.energy.sigma_min)  # type: ignore[attr-defined]
+        blurred = dataclasses.replace(settings, noise=noise)
+        linear = linear_model(group, data, blurred, atomic_numbers is not None)
+        return ComparedModel(linear=linear, graph=model, settings=settings)
+    if isinstance(settings, LinearSettings):
+        return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, ImageSettings):
         if not isinstance(group, ImageRotations):
             raise ValueError(
@@ -113,7 +122,7 @@ def default_network(
 @check_arguments
 def for_dataset(
     key: Key, dataset: Dataset, settings: AbstractSettings | None = None
-) -> Model | LinearModel:
+) -> Model | LinearModel | ComparedModel:
     """Return a model of what training sees of a data set, and of its forces in kT."""
     train = dataset.preview().train()
     settings = settings or SETTINGS[default_network(train.group, train.labels)]
@@ -134,30 +143,10 @@ def for_dataset(
     if train.kelvin is not None:
         lists["kelvin"] = float(train.kelvin)
     about = {**model.about, **lists, "data_summary": dataset.summary}
-    if isinstance(model, LinearModel):
-        return dataclasses.replace(model, forces=_forces(train), about=about)
-    objective = _with_forces(model, train, settings)
-    return dataclasses.replace(model, objective=objective, about=about)
-
-
-def _forces(train: Dataset) -> np.ndarray | None:
-    """Return the forces over kT, in units of the inverse length, if both are known."""
-    if train.forces is None or train.kelvin is None:
-        return None
-    return train.forces / (BOLTZMANN * train.kelvin)
-
-
-def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
-    """Return the objective, with force matching added if forces are known."""
-    # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
-    weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
-    scores = _forces(train)
-    if scores is None:
-        return model.objective
-    part: AbstractObjective = ForceMatching(scores)
-    noise = getattr(settings, "data_noise", 0.0)
-    if isinstance(model.energy, NoiseEnergy):  # the score there is the mean force
-        noise = float(model.energy.sigma_min)
-    if noise:
-        part = Blurred(part, noise)
-    return model.objective + weight / float(np.nanmean(scores**2)) * part
+    forces = None
+    if train.forces is not None and train.kelvin is not None:
+        forces = train.forces / (BOLTZMANN * train.kelvin)
+    if isinstance(model, Model):
+        model = with_forces(model, forces, settings)
+        return dataclasses.replace(model, about=about)
+    return dataclasses.replace(model, forces=forces, about=about)

@@ -25,8 +25,9 @@ from equistein.metrics import (
     energy_distance,
     expected_calibration_error,
 )
-from equistein.models._contrastive import features_of, values_at
+from equistein.models._contrastive import features_of
 from equistein.models._dataset import Dataset
+from equistein.models._model import values_at
 from equistein.molecules import (
     BOLTZMANN,
     check_thermal,

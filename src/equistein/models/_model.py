@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import AnyKey, Key, Particles, Scalar
+from equistein.diffusion import NoiseEnergy
 from equistein.energies import AbstractEnergy
-from equistein.models._settings import TrainingSettings
+from equistein.models._settings import ContrastiveSettings, TrainingSettings
 from equistein.molecules import hands, symbols_of
 from equistein.runs import RunFolder
 from equistein.samplers import identity
@@ -23,11 +25,13 @@ from equistein.training import (
     AbstractObjective,
     AbstractSource,
     adam,
+    Blurred,
     check_data,
     Condition,
     FileFormatError,
     fit,
     Fitted,
+    ForceMatching,
     InMemory,
     LIBRARY_PARTS,
     load_tree,
@@ -128,6 +132,28 @@ def with_about(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
         species = symbols_of(about["atomic_numbers"])
         generator = OneHanded(generator, species, (first, mirrored))
     return dataclasses.replace(fitted, generator=generator, about=dict(about))
+
+
+def with_forces(model: Model, scores: Any, settings: Any) -> Model:
+    """Return a model that learns forces / kT too, where they are known."""
+    if scores is None:
+        return model
+    # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
+    weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
+    part: AbstractObjective = ForceMatching(scores)
+    noise = getattr(settings, "data_noise", 0.0)
+    if isinstance(model.energy, NoiseEnergy):  # the score there is the mean force
+        noise = float(model.energy.sigma_min)
+    if noise:
+        part = Blurred(part, noise)
+    part = weight / float(np.nanmean(scores**2)) * part
+    return dataclasses.replace(model, objective=model.objective + part)
+
+
+@eqx.filter_jit
+def values_at(function: Any, points: Particles) -> Any:
+    """Return the value at each point, in blocks of 256."""
+    return jax.lax.map(function, points, batch_size=256)
 
 
 def model_of(

@@ -8,7 +8,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import is_number
 from equistein.training import Precision
 
-Network = Literal["graph", "features", "unet", "linear"]
+Network = Literal["graph", "features", "unet", "linear", "linear+graph", "auto"]
 
 _OR_ZERO = (
     "warm_up", "ema", "stein_step_size", "langevin_step_size",
@@ -52,10 +52,12 @@ class Problem(_Checked):
             molecules, the elements of numbered types, or of all atoms.
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
-            perceptron of invariant features; or `linear`, an energy of distances and
+            perceptron of invariant features; `linear`, an energy of distances and
             angles, or of waves, that one solve fits, with groups of at most 120
-            elements. By default `graph` for clouds without classes (`linear` for the
-            purpose `density`), `unet` for images, else `features`.
+            elements; `linear+graph`, for point clouds, the latter corrected by a graph
+            network; or `auto`, what of the three denoises held-out points best. By
+            default `graph` for clouds without classes (`linear` for the purpose
+            `density`), `unet` for images, else `features`.
         purpose: `density`, samples with the energies of the data; or `generation`, new
             molecules that are valid. By default `density` with `kelvin`.
         labels: Whether classes in the file, or its energies at a temperature, are
@@ -269,18 +271,19 @@ class DenoisingSettings(TrainingSettings):
         width: The number of units of the graph network.
         depth: The number of layers of the graph network.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
-            median distance to the nearest particle.
+            median distance to the nearest particle or, with `ending` flow, a sixth of
+            the least width of a distance, if that is less.
         ending: How the least noise is taken off samples: `mean`, to the mean of the
             data it may come from, for relaxed molecules; or `flow`, along the
-            probability flow, which keeps the width of a density.
+            probability flow, which keeps the width of a density. By default `flow` for
+            the purpose `density`.
         stein_step_size: The step of the Stein force at the least noise, in squared
             units of the points; None is (d / 32)^2 times the Langevin step, with d the
-            largest distance in the data, and 0 for clouds that are no molecules.
+            largest distance in the data, for molecules with `ending` mean, else 0.
         langevin_step_size: The Langevin step there; None is the squared noise. Both
             grow with the noise; beyond six times the least neither is taken.
         sample_temperature: The temperature of the steps at up to twenty times the least
-            noise; None is 0.7 for molecules, as suits relaxed ones, else 1. For
-            molecular dynamics give 1, and `ending` flow.
+            noise; None is 0.7 for molecules with `ending` mean, else 1.
     """
 
     epoch_batches: int = 64
@@ -297,6 +300,18 @@ class DenoisingSettings(TrainingSettings):
     sample_steps: int = 600
     sample_at_once: int = 128
     sample_temperature: float | None = None
+
+
+@check_arguments
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ComparedSettings(LinearSettings, DenoisingSettings):
+    """How an energy by one solve, a graph network and both are fitted and compared.
+
+    Attributes:
+        takes_best: Whether the best of the three is taken, or both together.
+    """
+
+    takes_best: bool = True
 
 
 @check_arguments

@@ -26,6 +26,7 @@ from equistein.training._fit_linear import fit_linear as fit_linear
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,
+    SamplesOf as SamplesOf,
 )
 from equistein.training._generators import (
     AbstractGenerator as AbstractGenerator,

@@ -6,19 +6,22 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
+from equistein._check_arguments import check_arguments
 from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
-from equistein._types import AnyKey, Particles, Point, Scalar
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.molecules import energy_calculator
 from equistein.samplers import Normal
 from equistein.training._generators import AbstractGenerator, Clamp
+from equistein.training._initial import AbstractInitial
 from equistein.training._tree_file import pack_tree, save_tree, unpack_tree
 
 
@@ -176,6 +179,27 @@ class Fitted(eqx.Module):
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""
         return unpack_tree, pack_tree(self)
+
+
+@check_arguments
+class SamplesOf(AbstractInitial):
+    """Samples of a fit, where the chains of another energy start.
+
+    Args:
+        fitted: The fit, with a generator.
+    """
+
+    fitted: Fitted
+    center: Float[Array, "..."]
+    reach: Scalar
+    group: AbstractGroup
+
+    def __init__(self, fitted: Fitted):
+        self.fitted, self.group, reference = fitted, fitted.group, fitted.reference
+        self.center, self.reach = reference.center, jnp.asarray(2 * reference.scale)
+
+    def sample(self, key: Key, num: int, label: Any = None) -> Particles:
+        return self.fitted.sample(key, num, label=label)
 
 
 @eqx.filter_jit

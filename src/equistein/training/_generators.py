@@ -176,10 +176,11 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     ) -> Particles:
         label, clamp = parts_of(condition)
         model = energy if label is None else energy.condition(label)
-        traced = None if label is None else np.int32(label)
         total = max(num, self.num_at_least)
         chosen = slice(0, total // num * num, total // num)  # neighbors may be copies
-        run_key, start = _start(self.initial, key, total, traced)
+        start_key, run_key = jr.split(key)
+        traced = None if label is None else np.int32(label)
+        start = self.initial.sample(start_key, total, traced)
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
@@ -192,15 +193,6 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
-
-
-@eqx.filter_jit
-def _start(
-    initial: AbstractInitial, key: Key, num: int, label: Any
-) -> tuple[Key, Particles]:
-    """Return the key of the steps, and where they start."""
-    start_key, run_key = jr.split(key)
-    return run_key, initial.sample(start_key, num, label)
 
 
 class _HeldDensity(eqx.Module):
