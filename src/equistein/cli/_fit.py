@@ -19,10 +19,10 @@ from equistein._limits import check_memory, check_sample_memory
 from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
+from equistein.data import Dataset
 from equistein.models import (
     AbstractSettings,
     ComparedModel,
-    Dataset,
     LinearModel,
     Model,
     Problem,

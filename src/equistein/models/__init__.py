@@ -6,7 +6,7 @@ from equistein.models._contrastive import (
     energy_for as energy_for,
     kernel_for as kernel_for,
 )
-from equistein.models._dataset import Dataset as Dataset, read_dataset as read_dataset
+from equistein.models._dataset import read_dataset as read_dataset
 from equistein.models._denoising import (
     denoising_model as denoising_model,
     image_model as image_model,

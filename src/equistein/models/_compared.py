@@ -30,12 +30,7 @@ _STEPS = 1_000  # of chains that begin at samples of the linear energy
 class ComparedModel:
     """A linear energy and a graph network, of which `fit` takes the best, or both.
 
-    Attributes:
-        linear: The energy by one solve, with the noise at which all are compared.
-        graph: The graph network, trained by denoising at all noise levels.
-        settings: How they are fitted and sampled.
-        forces: Of each point, in kT over the unit of length, or None.
-        about: What is saved with the learned density.
+    All are compared at the noise of `linear.settings`; the rest is as in `LinearModel`.
     """
 
     linear: LinearModel
@@ -131,5 +126,6 @@ def _losses(key: Key, fits: Mapping[str, Fitted], points: Particles, noise: Any)
         score, total = jax.grad(fitted.log_density), 0.0
         for xi in (drawn, -drawn):  # so that all but their second order cancels
             total += (noise * values_at(score, points + noise * xi) + xi) ** 2 / 2
-        losses[name] = np.mean(total.reshape(_REPEATS, -1, drawn[0].size), (0, 2))
+        rows = np.asarray(total).reshape(_REPEATS, -1, drawn[0].size)
+        losses[name] = np.mean(rows, axis=(0, 2))
     return losses

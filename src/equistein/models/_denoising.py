@@ -51,10 +51,7 @@ def graph_model(
     settings: DenoisingSettings,
     atomic_numbers: Sequence[int] | None,
 ) -> Model:
-    """Return a model of a graph network, with an energy for each noise level.
-
-    The network's reach is 1.25 times the largest distance in the first 512 points.
-    """
+    """Return a model of a graph network, with an energy for each noise level."""
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
             f"`network` graph is for the symmetry of a PointCloud, but got {group}, "
@@ -73,9 +70,8 @@ def graph_model(
     )  # fmt: skip
     energy = NoiseEnergy(network, data, settings.sigma_min or noise)
     model = denoising_model(energy, data, settings)
-    if atomic_numbers is None:
-        return model
-    about = {"atomic_numbers": list(map(int, atomic_numbers))}
+    known = atomic_numbers is not None
+    about = {"atomic_numbers": list(map(int, atomic_numbers))} if known else {}
     return dataclasses.replace(model, about=about)
 
 

@@ -4,11 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
+from equistein.data import Dataset
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
 from equistein.models._compared import ComparedModel
 from equistein.models._contrastive import (
@@ -16,7 +15,6 @@ from equistein.models._contrastive import (
     energy_for,
     num_classes_of,
 )
-from equistein.models._dataset import Dataset
 from equistein.models._denoising import graph_model, image_model
 from equistein.models._linear import linear_model, LinearModel
 from equistein.models._model import Model, with_forces
@@ -29,7 +27,7 @@ from equistein.models._settings import (
     LinearSettings,
     Network,
 )
-from equistein.molecules import atomic_numbers_of, BOLTZMANN, main_hand
+from equistein.molecules import atomic_numbers_of, BOLTZMANN
 
 SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
@@ -130,19 +128,7 @@ def for_dataset(
         key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
-    kept = ("columns", "classes", "class_column", "charge")
-    named = {n: getattr(train, n) for n in kept}
-    lists: dict[str, Any] = {
-        k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v
-    }
-    if train.species:
-        lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
-        found = main_hand(train.species, np.asarray(train.points))
-        if found is not None and found[1] == 1:
-            lists["stereo_smiles"] = [*found[0]]
-    if train.kelvin is not None:
-        lists["kelvin"] = float(train.kelvin)
-    about = {**model.about, **lists, "data_summary": dataset.summary}
+    about = {**model.about, **train.about()}
     forces = None
     if train.forces is not None and train.kelvin is not None:
         forces = train.forces / (BOLTZMANN * train.kelvin)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from equistein._check_arguments import check_arguments
 from equistein._types import Key, Particles
+from equistein.data import Dataset
 from equistein.diffusion import (
     AbstractNoiseEnergy,
     image_bits,
@@ -26,7 +27,6 @@ from equistein.metrics import (
     expected_calibration_error,
 )
 from equistein.models._contrastive import features_of
-from equistein.models._dataset import Dataset
 from equistein.models._model import values_at
 from equistein.molecules import (
     BOLTZMANN,
@@ -322,9 +322,8 @@ def write_fit_report(
 ) -> pathlib.Path:
     """Judge a learned density, write numbers, samples and figures; return the report.
 
-    `equistein fit` ends with it. In Python the folder is `RunFolder.create(path)`, and
-    the data are `Dataset(points, None, fitted.group)`. The lead says what was fitted,
-    the seed is that of the run, and the `options` are those of `judge`.
+    In Python the folder is `RunFolder.create(path)`, and the data are
+    `Dataset(points, None, fitted.group)`. The `options` are those of `judge`.
     """
     if not folder.has("config.json"):
         folder.write_json("config.json", {"fitted": repr(fitted)})

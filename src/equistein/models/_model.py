@@ -45,17 +45,10 @@ _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """An energy with all that it takes to train and sample it.
+    """An energy, untrained, with all that it takes to train and sample it.
 
-    Attributes:
-        energy: The energy, untrained.
-        objective: What is minimized.
-        generator: How new points are drawn.
-        optimization: How the weights are updated.
-        num_epochs: The number of epochs.
-        epoch_batches: Batches per epoch.
-        batch_size: Data points per batch.
-        about: What is saved with the learned density, such as the atomic numbers.
+    What is in `about` is saved with the learned density, such as the atomic numbers;
+    the rest is for `es.fit`.
     """
 
     energy: AbstractEnergy

@@ -162,8 +162,10 @@ class TrainingSettings(AbstractSettings):
     """How an energy is trained, whatever the objective.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as suit.
-        epoch_batches: Batches per epoch.
+        num_epochs: The number of epochs; None is 60, or as many as make 500 batches, of
+            a perceptron; 4 batches per data point, from 19 200 to 38 400 in all, of a
+            graph network; 4 000 batches of images, or 2 500 below 16 pixels a side.
+        epoch_batches: Batches per epoch; None, of a perceptron, is one pass.
         batch_size: Data points per batch; at most all of them.
         learning_rate: Adam's, decaying to 1 % of it along a cosine.
         warm_up: The number of updates over which the learning rate rises from 0.
@@ -175,13 +177,14 @@ class TrainingSettings(AbstractSettings):
 
     num_epochs: int | None = None
     epoch_batches: int | None = None
-    batch_size: int
+    batch_size: int = 32
     learning_rate: float
-    warm_up: int = 0
+    warm_up: int = 100
     gradient_clip: float = 10.0
     ema: float
     energy_limit: float = 1e6
     precision: Precision | None = None
+    sample_at_once: int = 128
 
 
 @check_arguments
@@ -190,8 +193,6 @@ class ContrastiveSettings(TrainingSettings):
     """How an energy is trained by contrastive divergence, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is 60, or as many as make 500 batches.
-        epoch_batches: Batches per epoch; None is one pass over the data.
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
         negatives: `persistent` particles, or `reweighted` Metropolis-adjusted chains,
@@ -223,6 +224,7 @@ class ContrastiveSettings(TrainingSettings):
 
     batch_size: int = 128
     learning_rate: float = 2e-3
+    warm_up: int = 0
     ema: float = 0.995
     widths: tuple[int, ...] = (128, 128, 128)
     temperature: float = 1.0
@@ -266,8 +268,6 @@ class DenoisingSettings(TrainingSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 4 batches per data
-            point, but at least 19 200 and at most 38 400.
         width: The number of units of the graph network.
         depth: The number of layers of the graph network.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
@@ -287,9 +287,7 @@ class DenoisingSettings(TrainingSettings):
     """
 
     epoch_batches: int = 64
-    batch_size: int = 32
     learning_rate: float = 3e-3
-    warm_up: int = 100
     ema: float = 0.999
     width: int = 64
     depth: int = 4
@@ -298,7 +296,6 @@ class DenoisingSettings(TrainingSettings):
     stein_step_size: float | None = None
     langevin_step_size: float | None = None
     sample_steps: int = 600
-    sample_at_once: int = 128
     sample_temperature: float | None = None
 
 
@@ -320,8 +317,6 @@ class ImageSettings(TrainingSettings):
     """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 4 000 batches, or
-            2 500 of images of less than 16 pixels a side.
         fields: The fields of each level of the network, from the finest on; large
             images have more of the last number.
         num_blocks: The blocks of its coarsest level.
@@ -330,9 +325,7 @@ class ImageSettings(TrainingSettings):
     """
 
     epoch_batches: int = 100
-    batch_size: int = 32
     learning_rate: float = 6e-3
-    warm_up: int = 100
     gradient_clip: float = 1.0
     ema: float = 0.99
     energy_limit: float = 1e9
@@ -340,4 +333,3 @@ class ImageSettings(TrainingSettings):
     num_blocks: int = 2
     sigma_min: float | None = None
     sample_steps: int = 50
-    sample_at_once: int = 128

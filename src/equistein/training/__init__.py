@@ -17,8 +17,6 @@ from equistein.training._data import (
     check_on_disk as check_on_disk,
     InMemory as InMemory,
     OnDisk as OnDisk,
-    PREVIEW_SIZE as PREVIEW_SIZE,
-    spread_rows as spread_rows,
     Stream as Stream,
 )
 from equistein.training._fit import check_data as check_data, fit as fit

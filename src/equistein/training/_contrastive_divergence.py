@@ -217,15 +217,12 @@ class Persistent(AbstractNegatives):
             )
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers("Persistent", **counts)
-        if self.buffer_size is not None and self.buffer_size < self.num_particles:
-            raise ValueError(
-                "Persistent needs `buffer_size` of at least `num_particles`, "
-                f"{self.num_particles}, but got {self.buffer_size!r}."
+        if self.buffer_size is not None:
+            check_integers(
+                "Persistent", self.num_particles, buffer_size=self.buffer_size
             )
-        _check_probability(
-            "Persistent", reset_probability=self.reset_probability,
-            reset_to_data=self.reset_to_data,
-        )  # fmt: skip
+        names = ("reset_probability", "reset_to_data")
+        _check_probability("Persistent", **{n: getattr(self, n) for n in names})
         if self.tolerance is not None:
             check_positive("Persistent", tolerance=self.tolerance)
 

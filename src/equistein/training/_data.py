@@ -16,10 +16,10 @@ from equistein._arrays import check_particles, on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
+from equistein.data import PREVIEW_SIZE, spread_rows
 from equistein.energies import AbstractEnergy, Evaluation
 from equistein.training._checkpoint import identify
 
-PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _CHUNK = 2**24  # numbers read at a time
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
 PointsAndLabels = tuple[Any, Any]  # labels may be None
@@ -28,8 +28,8 @@ PointsAndLabels = tuple[Any, Any]  # labels may be None
 class Batch:
     """Data points, their labels, and their indices in the epoch.
 
-    The energies of the points are computed once and shared by the objectives. A batch
-    of an epoch is used within one trace only. `check_data` returns the preview as one.
+    The energies of the points are computed once and shared by the objectives; a batch
+    of an epoch is used within one trace only.
 
     Args:
         points: The points, stacked on axis 0.
@@ -266,10 +266,8 @@ class Stream(AbstractSource):
         self._num_epochs, self.epoch_batches = 0, epoch_batches
 
     def preview(self, batch_size: int) -> PointsAndLabels:
-        num = min(
-            max(PREVIEW_SIZE, batch_size), self.num_batches(batch_size) * batch_size
-        )
-        points = self._take(num)
+        num = self.num_batches(batch_size) * batch_size
+        points = self._take(min(max(PREVIEW_SIZE, batch_size), num))
         self._left_over.insert(0, points)
         return points
 
@@ -337,8 +335,7 @@ def as_source(data: Any, labels: Any) -> AbstractSource:
         return InMemory(data, labels)
     raise ValueError(
         "`data` from an iterable needs the number of batches of an epoch: give "
-        "es.training.Stream(data, epoch_batches=100). For labels let it give pairs "
-        "(points, labels)."
+        "es.training.Stream(data, epoch_batches=100), of pairs (points, labels) too."
     )
 
 
@@ -354,11 +351,6 @@ def _finite(points: np.ndarray, name: str) -> np.ndarray:
     """Return points in JAX's type of floating point; or raise `ValueError`."""
     with np.errstate(over="ignore"):
         return np.asarray(check_particles(points, name))
-
-
-def spread_rows(num: int, wanted: int) -> Int[np.ndarray, " row"]:
-    """Return at most as many rows as wanted, evenly over all."""
-    return np.unique(np.linspace(0, num - 1, min(num, wanted)).astype(int))
 
 
 def _float_type() -> np.dtype:

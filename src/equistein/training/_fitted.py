@@ -19,7 +19,7 @@ from equistein.energies import AbstractEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.molecules import energy_calculator
-from equistein.samplers import Normal
+from equistein.samplers import NonFiniteError, Normal
 from equistein.training._generators import AbstractGenerator, Clamp
 from equistein.training._initial import AbstractInitial
 from equistein.training._tree_file import pack_tree, save_tree, unpack_tree
@@ -116,7 +116,20 @@ class Fitted(eqx.Module):
             label = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=label)
         generator, energy = self.generator, self.energy
-        return generator.sample(key, energy, num, condition, progress=progress)
+        try:
+            points = generator.sample(key, energy, num, condition, progress=progress)
+        except NonFiniteError as error:
+            self._check_escape(error.samples.particles, label)
+            raise
+        self._check_escape(points, label)
+        return points
+
+    def _check_escape(self, points: Particles, label: Any) -> None:
+        """Raise `ValueError` if points ran away from the data of a linear energy."""
+        if self.solutions:
+            from equistein.training._fit_linear import check_escape
+
+            check_escape(self, points, label)
 
     def calculator(self, kelvin: float | None = None) -> Any:
         """Return an ASE calculator in eV, as `es.molecules.energy_calculator` does."""
@@ -168,11 +181,7 @@ class Fitted(eqx.Module):
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.
 
-        The folder is made if the one above it is there.
-
-        Raises:
-            OSError: If it cannot be written.
-            ValueError: If a part is a function without a name, such as a lambda.
+        The folder is made if the one above it is there. No part may be a lambda.
         """
         save_tree(pathlib.Path(path), self)
 
@@ -183,7 +192,7 @@ class Fitted(eqx.Module):
 
 @check_arguments
 class SamplesOf(AbstractInitial):
-    """Samples of a fit, where the chains of another energy start.
+    """Samples of a fit, of all classes, where the chains of another energy start.
 
     Args:
         fitted: The fit, with a generator.
@@ -199,7 +208,7 @@ class SamplesOf(AbstractInitial):
         self.center, self.reach = reference.center, jnp.asarray(2 * reference.scale)
 
     def sample(self, key: Key, num: int, label: Any = None) -> Particles:
-        return self.fitted.sample(key, num, label=label)
+        return self.fitted.sample(key, num)
 
 
 @eqx.filter_jit

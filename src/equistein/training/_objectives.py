@@ -27,15 +27,9 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
 
     @abc.abstractmethod
     def init(self, key: Key, energy: Energy, data: Batch) -> Any:
-        """Return the state before the first batch.
+        """Return the state before the first batch, or raise `ValueError`.
 
-        Args:
-            key: The source of randomness.
-            energy: The energy to train.
-            data: All data if they are in memory, else the source's preview.
-
-        Raises:
-            ValueError: If the energy or the data lacks what the loss needs.
+        The data are all if they are in memory, else the source's preview.
         """
 
     @abc.abstractmethod

@@ -3,9 +3,10 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from equistein.data import Dataset
 from equistein.energies import PlainEnergy
 from equistein.groups import Trivial
-from equistein.models import Dataset, judge
+from equistein.models import judge
 from equistein.networks import MLP
 from equistein.samplers import Langevin, Normal, SamplingWarning
 from equistein.training import Box, Fitted, SamplingGenerator
