@@ -1,5 +1,6 @@
 """Energies that are linear in features: exact where the truth is in their span."""
 
+import dataclasses
 import warnings
 
 import jax
@@ -187,7 +188,7 @@ def test_what_cannot_be_fitted_is_refused_or_warned_of(wells):
     energy = energy_of(basis)
     refused = {
         "coordinates in all": (energy, wells[:1], {}),
-        "finite numbers": (energy, np.full((9, 4, 2), np.nan), {}),
+        "must be finite": (energy, np.full((9, 4, 2), np.nan), {}),
         "not both": (energy, wells, {"noise": 0.1, "forces": wells}),
         "a weight from 0": (energy, wells[:50], {"weights": np.ones(40)}),
         "forces like the points": (energy, wells[:50], {"forces": wells[:50, :1]}),
@@ -264,6 +265,55 @@ def test_terms_of_bonds_by_hand():
     for bonds in ([(0, 4)], [(1, 1)], [(0, 1), (1, 0)]):
         with pytest.raises(ValueError, match="each once"):
             es.features.Bonded(bonds, [1, 8, 8, 1])
+
+
+def test_an_energy_that_runs_away_is_not_sampled():
+    data = np.random.default_rng(0).normal(size=(500, 2))
+    fitted = es.fit_linear(0, energy_of(Quadratics()), data, progress=False)
+    steps = dataclasses.replace(fitted.generator, num_steps=40, num_at_once=64)
+    for row, names in (([0.5, 0.5], None), ([0.5, -0.5], "number 1 of Quadratics")):
+        energy = fitted.energy.with_coefficients(np.array(row))
+        one = dataclasses.replace(fitted, energy=energy, generator=steps)
+        if names is None:
+            assert np.abs(one.sample(1, 9)).max() < 6
+        else:
+            with pytest.raises(ValueError, match=names):
+                one.sample(1, 9)
+
+
+@pytest.mark.slow
+def test_three_means_that_may_be_permuted_are_learned_by_waves():
+    group, rng = es.groups.Permutations(3), np.random.default_rng(0)
+    means, root = (
+        np.array([-1.0, 0.5, 2.0]),
+        np.array([[0.3, 0.0, 0.0], [0.1, 0.4, 0.0], [0.0, 0.1, 0.25]]),
+    )
+    orders = np.asarray(group.orbit(jnp.arange(3.0))).astype(int)
+
+    def draw(num):
+        x = means + rng.normal(size=(num, 3)) @ root.T
+        chosen = orders[rng.integers(len(orders), size=num)]
+        return jnp.asarray(np.take_along_axis(x, chosen, axis=1))
+
+    def log_density(x):
+        gaps = jnp.linalg.solve(root, (x[orders] - means).T)
+        constant = np.log(np.linalg.det(root) * (2 * np.pi) ** 1.5 * len(orders))
+        return jax.nn.logsumexp(-jnp.sum(gaps**2, axis=0) / 2) - constant
+
+    axis = np.linspace(-4, 5, 91)
+    grid = jnp.asarray(np.stack(np.meshgrid(axis, axis, axis), -1).reshape(-1, 3))
+    test = draw(10_000)
+    gaps = []
+    for seed in range(3):
+        data = draw(2_000)
+        settings = es.models.LinearSettings()
+        energy = es.models.for_data(0, group, data, settings=settings)
+        learned = energy.fit(seed, data).log_density
+        each = lambda function, points: jax.lax.map(function, points, batch_size=4096)
+        log_z = jax.nn.logsumexp(each(learned, grid)) + 3 * np.log(axis[1] - axis[0])
+        gap = each(learned, test) - each(log_density, test)
+        gaps.append(float(jnp.mean(gap) - log_z))
+    assert np.mean(gaps) > -0.03, gaps
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from training_registry import (
 
 import equistein as es
 from equistein.energies import freeze
-from equistein.models._handedness import OneHanded
+from equistein.models._model import OneHanded
 from equistein.training import (
     AbstractGenerator,
     AbstractInitial,

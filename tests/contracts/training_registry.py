@@ -15,7 +15,7 @@ from equistein.diffusion import (
     ScoreMatching,
     StepSizes,
 )
-from equistein.energies import JointEnergy, PlainEnergy
+from equistein.energies import JointEnergy, KnownEnergy, PlainEnergy
 from equistein.groups import Cyclic, PointCloud, Trivial
 from equistein.kernels import RBF
 from equistein.networks import MLP, NoiseMLP
@@ -26,11 +26,13 @@ from equistein.training import (
     Box,
     ContrastiveDivergence,
     CrossEntropy,
+    Fitted,
     ForceMatching,
     FromData,
     Normals,
     Persistent,
     Reweighted,
+    SamplesOf,
     SamplingGenerator,
     SquaredError,
 )
@@ -124,6 +126,7 @@ GENERATORS = {  # a generator, an energy, and the conditions that it knows
 STARTS = {  # adding a start to the library means adding a line here
     "box": lambda group: Box(data_of(group), group),
     "normals": lambda group: Normals(data_of(group), group),
+    "samples": lambda group: SamplesOf(fitted_of(group)),
     "normals of classes": lambda group: Normals(data_of(group), group, CLASSES, 2),
 }
 GROUPS = {"none": Trivial(), "cyclic": Cyclic(4), "cloud": PointCloud("COO", 2)}
@@ -131,6 +134,16 @@ GROUPS = {"none": Trivial(), "cyclic": Cyclic(4), "cloud": PointCloud("COO", 2)}
 
 def data_of(group):
     return jax.vmap(group.project)(points() + 1.0)
+
+
+def fitted_of(group):
+    box = Box(data_of(group), group)
+    generator = SamplingGenerator(
+        Langevin(1e-3, project=group.project), box, num_steps=2
+    )
+    reference = Normal(box.center, 1.0, group)
+    known = KnownEnergy(reference.log_density, group)
+    return Fitted(known, {}, [], generator, reference)
 
 
 def batch_of(labels=None, dtype=None):

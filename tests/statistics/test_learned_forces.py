@@ -8,7 +8,8 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.models import ContrastiveSettings, Dataset, for_dataset
+from equistein.data import Dataset
+from equistein.models import ContrastiveSettings, for_dataset
 from equistein.models._judge import force_errors
 from equistein.molecules import BOLTZMANN
 from equistein.targets import DoubleWell

@@ -20,9 +20,10 @@ from equistein._limits import check_memory, check_sample_memory
 from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
+from equistein.data import Dataset
 from equistein.models import (
     AbstractSettings,
-    Dataset,
+    ComparedModel,
     LinearModel,
     Model,
     Problem,
@@ -48,10 +49,12 @@ def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     each default.
     """
     defaults = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
-    texts = {k: _description(type(SETTINGS[k]), name) for k in defaults}
-    words = [f"For {network}: {text}" for network, text in texts.items()]
-    if len(set(texts.values())) == 1:
-        words = [*texts.values()][:1]
+    networks: dict[str, list[str]] = {}
+    for network in defaults:
+        text = _description(type(SETTINGS[network]), name)
+        networks.setdefault(text, []).append(network)
+    words = [f"For {', '.join(names)}: {text}" for text, names in networks.items()]
+    words = words if len(networks) > 1 else [*networks]
     hint = f"(default: {'; '.join(f'{k} {v}' for k, v in defaults.items())})"
     text = tyro.conf.arg(help=" ".join(words), help_behavior_hint=hint)
     return name, Annotated[kind | None, text], None
@@ -230,7 +233,7 @@ class _Task:
     problem: Problem
     settings: AbstractSettings
     dataset: Dataset
-    model: Model | LinearModel
+    model: Model | LinearModel | ComparedModel
 
     @property
     def description(self) -> str:
@@ -281,12 +284,13 @@ class _Task:
         try:
             fitted = self._fit(folder)
             fitted.save(model)
-            say(f"Drawing {problem.num_samples} samples ...")
+            found = [text for k, text in fitted.about.items() if k == "comparison"]
+            say("\n".join([*found, f"Drawing {problem.num_samples} samples ..."]))
             models.write_fit_report(
                 judge_key, folder, fitted, self.dataset.preview(),
                 num_samples=problem.num_samples, ais_steps=problem.ais_steps,
-                title=f"equistein fit: {self.data.name}", lead=self.description,
-                seed=problem.seed, progress=True,
+                title=f"equistein fit: {self.data.name}", seed=problem.seed,
+                lead=" ".join([self.description, *found]), progress=True,
             )  # fmt: skip
         except DivergenceError as error:
             history, events = error.fitted.history, error.fitted.events
@@ -322,6 +326,8 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
             f"{', '.join(other)}: not a setting of the network {network}, which this "
             "fit uses."
         )
+    if problem.wants_density and hasattr(settings, "ending"):
+        chosen = {"ending": "flow"} | chosen
     settings: Any = dataclasses.replace(settings, **chosen)
     # Small data have smaller batches, where there are some.
     if "batch_size" not in chosen and hasattr(settings, "batch_size"):

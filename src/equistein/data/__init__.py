@@ -19,6 +19,11 @@ from equistein.data._compiled import (
     count_compiled as count_compiled,
     enable_compilation_cache as enable_compilation_cache,
 )
+from equistein.data._dataset import (
+    Dataset as Dataset,
+    PREVIEW_SIZE as PREVIEW_SIZE,
+    spread_rows as spread_rows,
+)
 from equistein.data._image_folder import (
     image_classes as image_classes,
     read_image_folder as read_image_folder,

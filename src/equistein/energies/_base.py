@@ -61,11 +61,7 @@ class AbstractEnergy(eqx.Module):
         return None
 
     def condition(self, label: int | np.integer) -> "AbstractEnergy":
-        """Return the energy of the points of one class.
-
-        Raises:
-            ValueError: If there are no classes, or not this one.
-        """
+        """Return the energy of the points of one class, or raise `ValueError`."""
         raise ValueError(
             f"`label` was {label!r}, but {type(self).__name__} has no classes: leave "
             "it out, or fit a JointEnergy to labeled data."

@@ -97,9 +97,6 @@ class SummedEnergy(AbstractEnergy):
         terms: Pairs of a weight and an energy.
         symmetry: The group that the sum is invariant under; None is the one that all
             energies share, and no symmetry where they differ.
-
-    Raises:
-        ValueError: If there is no term, or one is not such a pair.
     """
 
     weights: tuple[float, ...] = eqx.field(static=True)

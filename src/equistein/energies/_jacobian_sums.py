@@ -45,8 +45,6 @@ class Rows:
 Blocks = Callable[[], Iterable[tuple[int, Rows]]]
 """Gives blocks of rows, each with the number of its fold, again each time."""
 
-Gradients = Callable[[np.ndarray], np.ndarray]
-
 
 class Equations(eqx.Module):
     r"""Sums over points, of score matching and of force matching.
@@ -68,13 +66,6 @@ class Equations(eqx.Module):
     square: Any
     count: Any
 
-    @staticmethod
-    def of(
-        features: AbstractFeatures, gradients: Gradients, blocks: Blocks, mesh: Any
-    ) -> dict[int, "Equations"]:
-        """Return the sums over each fold; `gradients` are of the known energy."""
-        return _accumulate(_sum_equations, features, gradients, blocks(), mesh)
-
     def combined(self, shares: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix and the vector of a weighted sum of both."""
         matrix = shares[0] * self.matrix + shares[1] * self.force_matrix
@@ -91,38 +82,24 @@ def sum_folds(folds: Sequence[Equations]) -> Equations:
     return jax.tree.map(lambda *parts: np.sum(parts, axis=0), *folds)
 
 
-def score_scatter(
-    features: AbstractFeatures,
-    gradients: Gradients,
-    blocks: Blocks,
-    mesh: Any,
-    coefficients: np.ndarray,
-    shares: tuple[float, float],
-) -> np.ndarray:
-    """Return the sum of $g g^T$ over points, g each one's part of the gradient at c."""
-    more = coefficients, shares
-    parts = _accumulate(_sum_scatter, features, gradients, blocks(), mesh, *more)
-    return np.sum([*parts.values()], axis=0)
-
-
-def _accumulate(
+def accumulate(
     function: Callable[..., Any],
     features: AbstractFeatures,
-    gradients: Gradients,
-    blocks: Iterable[tuple[int, Rows]],
+    gradients: Callable[[np.ndarray], np.ndarray],
+    blocks: Blocks,
     mesh: Mesh | None,
     *more: Any,
 ) -> dict[int, Any]:
-    """Return a compiled function of some rows, summed over those of each fold.
+    """Return `sum_equations` or `sum_scatter`, summed over the rows of each fold.
 
-    In double precision; the copies of a point stay together.
+    In double precision; `gradients` are of the known energy.
     """
     total: dict[int, Any] = {}
-    for fold, rows in blocks:
+    for fold, rows in blocks():
         each = features.row_size(rows.points.shape[1:])
         most = min(_NUMBERS // each, _MOST_ROWS, 2 * len(rows))
         most = rows.copies * (1 << max(most // rows.copies, 1).bit_length() - 1)
-        most = most if mesh is None else most * mesh.size
+        most = most if mesh is None else most * mesh.size  # copies stay together
         for begin in range(0, len(rows), most):
             part = rows[np.arange(begin, begin + most) % len(rows)]
             part.weights[len(rows) - begin :] = 0  # they fill the block
@@ -141,7 +118,7 @@ def _accumulate(
 
 
 @eqx.filter_jit
-def _sum_equations(features, arrays, kind, mesh) -> Equations:
+def sum_equations(features, arrays, kind, mesh) -> Equations:
     """Return the sums over some rows."""
     weights, forces = arrays[1], arrays[2]
     jac, vector, force_vector, is_known, square = _rows(features, arrays, mesh)
@@ -157,7 +134,7 @@ def _sum_equations(features, arrays, kind, mesh) -> Equations:
 
 
 @eqx.filter_jit
-def _sum_scatter(features, arrays, kind, mesh, c, shares):
+def sum_scatter(features, arrays, kind, mesh, c, shares):
     """Return the sum of $g g^T$, g each point's part of the gradient at c."""
     jac, vector, force_vector, is_known, _ = _rows(features, arrays, mesh)
     of_data, of_forces = shares[0] * arrays[1], shares[1] * arrays[1] * is_known

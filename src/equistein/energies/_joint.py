@@ -30,10 +30,7 @@ class JointEnergy(AbstractEnergy):
 
     Args:
         network: The network $f$, with one output a class.
-        temperature: The temperature $T$ of the points; that of the classes is 1.
-
-    Raises:
-        ValueError: If the temperature is not positive.
+        temperature: The temperature $T > 0$ of the points; that of the classes is 1.
 
     References:
         Grathwohl et al. (2020), Your classifier is secretly an energy based model;
@@ -58,11 +55,7 @@ class JointEnergy(AbstractEnergy):
         return self.network(point)
 
     def joint_energy(self, point: Point, label: int | Int[Array, ""]) -> Scalar:
-        """Return $E(x, y)$; NaN if the label is no class, but that is not known yet.
-
-        Raises:
-            ValueError: If the label is no class.
-        """
+        """Return $E(x, y)$; NaN if the label is traced and no class."""
         logits = jnp.atleast_1d(self.logits(point))
         num = logits.size
         if not isinstance(label, Tracer):
@@ -86,11 +79,7 @@ class JointEnergy(AbstractEnergy):
 
 
 def check_class(label: Any, num: int | None) -> None:
-    """Raise unless a label is one of `num` classes, or of any number of them.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Raise `ValueError` unless a label is one of `num` classes, or of any number."""
     is_array = isinstance(label, Array | np.ndarray) and label.shape == ()
     whole = is_integer(label) or (is_array and label.dtype.kind in "iu")
     if not whole or label < 0 or (num is not None and label >= num):
@@ -107,9 +96,6 @@ class ConditionalEnergy(AbstractEnergy):
     Args:
         energy: The joint energy.
         label: The class $y$, from 0 on.
-
-    Raises:
-        ValueError: If the label is no class of the network.
     """
 
     energy: JointEnergy

@@ -15,10 +15,12 @@ import numpy as np
 from jax.sharding import Mesh
 
 from equistein.energies._jacobian_sums import (
+    accumulate,
     Blocks,
     Equations,
-    score_scatter,
+    sum_equations,
     sum_folds,
+    sum_scatter,
 )
 
 _RIDGES = 10.0 ** np.arange(-12.0, 1.0, 0.5)
@@ -81,7 +83,8 @@ def solve_linear(
     """
     features, base = energy.features, energy.base
     known = np.zeros_like if base is None else functools.partial(_gradients, base)
-    sums = Equations.of(features, known, blocks, mesh)
+    parts = features, known, blocks, mesh
+    sums = accumulate(sum_equations, *parts)
     folds, squares = [sums[fold] for fold in sorted(sums)], 0.0
     if before is not None:
         pairs = itertools.zip_longest(before.folds, folds)
@@ -90,7 +93,7 @@ def solve_linear(
     shape = next(iter(blocks()))[1].points.shape[1:]
     size = math.prod(shape)
     total = sum_folds(folds)
-    scatter = lambda c, w: score_scatter(features, known, blocks, mesh, c, w)
+    scatter = lambda *at: sum(accumulate(sum_scatter, *parts, *at).values())
     if shares is None:
         shares = 1.0, 0.0
         if total.force_weight:

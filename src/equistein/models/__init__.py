@@ -1,11 +1,12 @@
 """Ready-made models for a group and data; reading, judging and reporting them."""
 
+from equistein.models._compared import ComparedModel as ComparedModel
 from equistein.models._contrastive import (
     contrastive_model as contrastive_model,
     energy_for as energy_for,
     kernel_for as kernel_for,
 )
-from equistein.models._dataset import Dataset as Dataset, read_dataset as read_dataset
+from equistein.models._dataset import read_dataset as read_dataset
 from equistein.models._denoising import (
     denoising_model as denoising_model,
     image_model as image_model,
@@ -29,6 +30,7 @@ from equistein.models._model import (
 )
 from equistein.models._settings import (
     AbstractSettings as AbstractSettings,
+    ComparedSettings as ComparedSettings,
     ContrastiveSettings as ContrastiveSettings,
     DenoisingSettings as DenoisingSettings,
     ImageSettings as ImageSettings,

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +19,7 @@ from equistein.energies import (
     JointEnergy,
     LinearEnergy,
     PlainEnergy,
+    SummedEnergy,
     TemperedEnergy,
 )
 from equistein.features import (
@@ -90,10 +90,6 @@ def energy_for(
     of an MLP for a finite one, and a plain MLP for the trivial one. With a number of
     classes it is a `JointEnergy`; `widths` are the units of each hidden layer, and the
     points are of this temperature.
-
-    Raises:
-        ValueError: If the group does not act on the data, no features are known for
-            it, or there is one class only.
     """
     if num_classes is not None and num_classes < 2:
         raise ValueError(f"`num_classes` must be at least 2, but got {num_classes}.")
@@ -141,12 +137,6 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     return Coordinates()
 
 
-@eqx.filter_jit
-def values_at(function: Any, points: Particles) -> Any:
-    """Return the value at each point, in blocks of 256."""
-    return jax.lax.map(function, points, batch_size=256)
-
-
 def num_classes_of(labels: Any) -> int | None:
     """Return the number of classes, if the labels are some."""
     if labels is None or not np.issubdtype(np.asarray(labels).dtype, np.integer):
@@ -162,6 +152,8 @@ def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
     """
     if isinstance(energy, TemperedEnergy | ConditionalEnergy):
         return features_of(energy.energy, **options)
+    if isinstance(energy, SummedEnergy):
+        return features_of(energy.energies[-1], **options)
     if isinstance(energy, LinearEnergy):
         whole = energy.features
         first = whole.parts[0] if isinstance(whole, Concatenated) else whole
@@ -185,9 +177,6 @@ def kernel_for(
     For points of this shape: `Equivariant` for a finite group, `Pullback` along the
     invariant features of its network (for a graph network a smooth histogram of the
     distances), and plain `RBF` without symmetry. Without a bandwidth it is the median.
-
-    Raises:
-        ValueError: If the group is continuous and no features are known.
     """
     base, group = RBF(bandwidth), energy.group(shape)
     group.check_shape(shape)
@@ -218,9 +207,6 @@ def contrastive_model(
     Labels are the class of each point, -1 where it is unknown, for a `JointEnergy`, or
     its known energy, NaN where it is unknown. The default settings suit small particle
     systems.
-
-    Raises:
-        ValueError: If no kernel is known for the symmetry of the energy.
     """
     settings = settings or ContrastiveSettings()
     shape, group = data.shape[1:], energy.group(data.shape[1:])
@@ -271,7 +257,6 @@ def _samplers(
     clip = setting_or(settings.score_clip, 450 / initial.reach)
 
     def sampler(step: Any) -> AbstractSampler:
-        """Return SVGD with Langevin noise, or Langevin chains without a kernel."""
         step = 0.0 if settings.langevin_step_size == 0 else step
         more: dict[str, Any] = {"score_clip": clip, "project": group.project}
         if kernel is None:

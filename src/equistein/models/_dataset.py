@@ -1,9 +1,7 @@
-"""The user's data, read from a file, checked and split."""
+"""Reads the user's data from a file, and checks them."""
 
-import collections
 import dataclasses
 import pathlib
-from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -14,7 +12,7 @@ from equistein._limits import max_bytes
 from equistein.data import (
     as_particles,
     DataError,
-    DataSummary,
+    Dataset,
     describe,
     image_classes,
     is_table,
@@ -23,108 +21,26 @@ from equistein.data import (
     read_labels,
     read_points,
     read_table,
-    stack_molecules,
 )
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models._contrastive import num_classes_of
 from equistein.models._settings import Problem
 from equistein.molecules import (
     BOLTZMANN,
-    formula,
     is_molecules,
     read_molecules,
     READ_OPTIONS,
 )
-from equistein.training import check_on_disk, PREVIEW_SIZE, spread_rows
+from equistein.training import check_on_disk
 
-_MAX_ATOMS = 200
-_NAMED = 5  # formulas, in an error
 _DESCRIBED = (
     "group", "species", "energies", "forces", "kelvin", "charge", "columns", "notes"
 )  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
-class Dataset:
-    """Points, with their classes and elements if the file has them.
-
-    Attributes:
-        points: The points, the held-out ones last; perhaps an array on disk.
-        labels: The class of each point, -1 where unknown; or its energy in kT minus the
-            mean of the known ones in training, NaN where unknown.
-        group: The symmetry.
-        num_classes: The number of classes.
-        species: The element of each atom; None unless the data are molecules.
-        num_held_out: The number of points that training does not see.
-        columns: What the file calls the coordinates.
-        classes: What it calls the classes.
-        class_column: The column of the classes.
-        energies: The energy of each molecule in eV, NaN where unknown.
-        forces: The forces on the atoms in eV / Angstrom, NaN where unknown.
-        kelvin: The temperature at which they are learned and judged.
-        charge: The charge of each molecule, in units of e.
-        notes: What was found in the file and what is left out.
-        summary: What is in the file, and off in it.
-    """
-
-    points: Any
-    labels: np.ndarray | None
-    group: AbstractGroup
-    num_classes: int | None = None
-    species: tuple[str, ...] | None = None
-    num_held_out: int = 0
-    columns: tuple[str, ...] | None = None
-    classes: tuple[str, ...] | None = None
-    class_column: str | None = None
-    energies: np.ndarray | None = None
-    forces: np.ndarray | None = None
-    kelvin: float | None = None
-    charge: int = 0
-    notes: tuple[str, ...] = ()
-    summary: DataSummary | None = None
-
-    @property
-    def num_train(self) -> int:
-        """The number of points that training sees."""
-        return len(self.points) - self.num_held_out
-
-    def train(self) -> "Dataset":
-        """Return what training sees."""
-        return self.select(slice(0, self.num_train), 0)
-
-    def held_out(self) -> "Dataset":
-        """Return what training does not see."""
-        return self.select(slice(self.num_train, None), 0)
-
-    def select(self, rows: Any, num_held_out: int) -> "Dataset":
-        """Return the data of these rows, of which the last ones are held out."""
-        known = {n: getattr(self, n) for n in ("labels", "energies", "forces")}
-        return dataclasses.replace(
-            self, points=self.points[rows], num_held_out=num_held_out,
-            **{name: v if v is None else v[rows] for name, v in known.items()},
-        )  # fmt: skip
-
-    def preview(self) -> "Dataset":
-        """Return the data or, of points on disk, some of each part, evenly spaced."""
-        if not isinstance(self.points, np.memmap):
-            return self
-        held_out = spread_rows(max(1, self.num_held_out), PREVIEW_SIZE) + self.num_train
-        held_out = held_out[: self.num_held_out]
-        rows = spread_rows(self.num_train, PREVIEW_SIZE)
-        if self.labels is not None:  # some of each class
-            _, first = np.unique(self.labels[: self.num_train], return_index=True)
-            rows = np.union1d(rows, first)
-        part = self.select(np.concatenate([rows, held_out]), len(held_out))
-        return dataclasses.replace(part, points=jnp.asarray(part.points, float))
-
-
 @check_arguments
 def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return the checked data of a file or a folder, shuffled if in memory.
-
-    Raises:
-        ValueError: If the file, or what it holds, is not what the problem needs.
-    """
+    """Return the checked data of a file or a folder, shuffled if in memory."""
     arrays = path.suffix in (".npy", ".npz")
     has_molecules = is_molecules(path)
     for names, allowed, kinds in (
@@ -236,40 +152,12 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     )
     options = {name: getattr(problem, name) for name in READ_OPTIONS}
     frames = read_molecules(path, **options)
-    sizes = np.array([len(frame.symbols) for frame in frames])
-    bad = (sizes < 2) | (sizes > _MAX_ATOMS)
-    _check(
-        not bad.any(),
-        f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but that at "
-        f"index {bad.argmax()} has {sizes[bad.argmax()]}.",
-    )
-    kinds = [formula(f.symbols) + f"{f.charge:+}" * bool(f.charge) for f in frames]
-    formulas = [
-        f"{name} ({num}, the first at index {kinds.index(name)})"
-        for name, num in collections.Counter(kinds).most_common(_NAMED)
-    ]
-    _check(
-        len(formulas) == 1,
-        f"{path} holds {', '.join(formulas)}: choose one, as by --formula "
-        f"{formula(frames[0].symbols)}, or give the --charge of all.",
-    )
-    species = tuple(frames[0].symbols)
-    points, energies, forces = stack_molecules(frames, species)
-    points -= points.mean(axis=1, keepdims=True)
-    return Dataset(
-        points.astype(np.float32), None, PointCloud(species, 3), species=species,
-        energies=energies if np.isfinite(energies).any() else None,
-        forces=forces.astype(np.float32) if np.isfinite(forces).any() else None,
-        charge=frames[0].charge, notes=frames.notes,
-    )  # fmt: skip
+    return Dataset.of_molecules(frames, str(path))
 
 
 def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
-    """Return the data, with energies / kT minus their mean as labels if learned.
-
-    A density determines its energy up to a constant. A graph network learns the density
-    of blurred molecules, whose energies are unknown, so it learns from forces alone.
-    """
+    """Return the data, with energies / kT minus their mean as labels if learned."""
+    # A graph network learns the density of blurred molecules: from forces alone.
     by_features, num = problem.network == "features", dataset.num_train
     solved = (problem.network or "linear") == "linear" and problem.wants_density
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]

@@ -19,6 +19,7 @@ from equistein.diffusion import (
     ReverseDiffusion,
     StepSizes,
 )
+from equistein.features import SortedDistances
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud, Trivial
 from equistein.models._contrastive import kernel_for, num_classes_of
 from equistein.models._model import Model, model_of, setting_or
@@ -50,10 +51,7 @@ def graph_model(
     settings: DenoisingSettings,
     atomic_numbers: Sequence[int] | None,
 ) -> Model:
-    """Return a model of a graph network, with an energy for each noise level.
-
-    The network's reach is 1.25 times the largest distance in the first 512 points.
-    """
+    """Return a model of a graph network, with an energy for each noise level."""
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
             f"`network` graph is for the symmetry of a PointCloud, but got {group}, "
@@ -61,15 +59,19 @@ def graph_model(
         )
     group.check_shape(data.shape[1:])
     nearest, farthest = _spans(data)
+    noise = nearest / _DIVISOR
+    if settings.ending == "flow":  # a density keeps its narrowest directions
+        distances = SortedDistances(group.species, 1e-3 * nearest)
+        widths = np.std(distances.in_double(data[:_LOOKED_AT]), axis=0)
+        noise = min(noise, max(float(widths.min()) / 6, noise / 50))
     network = EGNN(
         group.species, atomic_numbers=atomic_numbers, dim=group.dim,
         width=settings.width, depth=settings.depth, reach=1.25 * farthest, key=key,
     )  # fmt: skip
-    energy = NoiseEnergy(network, data, settings.sigma_min or nearest / _DIVISOR)
+    energy = NoiseEnergy(network, data, settings.sigma_min or noise)
     model = denoising_model(energy, data, settings)
-    if atomic_numbers is None:
-        return model
-    about = {"atomic_numbers": list(map(int, atomic_numbers))}
+    known = atomic_numbers is not None
+    about = {"atomic_numbers": list(map(int, atomic_numbers))} if known else {}
     return dataclasses.replace(model, about=about)
 
 
@@ -114,7 +116,7 @@ def _diffusion_steps(
     """Return the steps, whose sizes are set by the least noise."""
     noise, network = energy.sigma_min, energy.network
     graph = isinstance(network, EGNN)
-    of_atoms = graph and network.has_atoms
+    relaxed = graph and network.has_atoms and settings.ending == "mean"
     langevin = setting_or(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
     clip = max(20.0, _CLIP * network.size**0.5) / noise
@@ -123,10 +125,10 @@ def _diffusion_steps(
     given = settings.stein_step_size
     stein = setting_or(given, _STEIN_FRACTION * unit**2 * langevin)
     kernel, temperature = None, settings.sample_temperature
-    if given or (given is None and of_atoms):
+    if given or (given is None and relaxed):
         kernel = kernel_for(energy, shape)
     if temperature is None:
-        temperature = _MOLECULE_TEMPERATURE if of_atoms else 1.0
+        temperature = _MOLECULE_TEMPERATURE if relaxed else 1.0
     return DiffusionSteps(
         step_sizes=StepSizes(langevin, stein, clip), num_steps=settings.sample_steps,
         kernel=kernel, temperature=temperature,

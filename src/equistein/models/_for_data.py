@@ -4,38 +4,38 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
-from equistein.diffusion import NoiseEnergy
+from equistein.data import Dataset
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
+from equistein.models._compared import ComparedModel
 from equistein.models._contrastive import (
     contrastive_model,
     energy_for,
     num_classes_of,
 )
-from equistein.models._dataset import Dataset
 from equistein.models._denoising import graph_model, image_model
 from equistein.models._linear import linear_model, LinearModel
-from equistein.models._model import Model
+from equistein.models._model import Model, with_forces
 from equistein.models._settings import (
     AbstractSettings,
+    ComparedSettings,
     ContrastiveSettings,
     DenoisingSettings,
     ImageSettings,
     LinearSettings,
     Network,
 )
-from equistein.molecules import atomic_numbers_of, BOLTZMANN, main_hand
-from equistein.training import AbstractObjective, Blurred, ForceMatching
+from equistein.molecules import atomic_numbers_of, BOLTZMANN
 
 SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
     "graph": DenoisingSettings(),
     "unet": ImageSettings(),
     "linear": LinearSettings(),
+    "linear+graph": ComparedSettings(takes_best=False),
+    "auto": ComparedSettings(),
 }
 """The default settings of each network."""
 
@@ -49,17 +49,15 @@ def for_data(
     *,
     settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
-) -> Model | LinearModel:
+) -> Model | LinearModel | ComparedModel:
     """Return an energy, its training and its generator that suit a group and data.
 
-    The settings choose the network: with `ContrastiveSettings` a perceptron of
-    invariant features, or the orbit mean of one, trained by contrastive divergence with
-    E-SVGD; with classes as labels a joint energy. With `DenoisingSettings`, for point
-    clouds, a graph network with an energy for each noise level, trained by denoising
-    and sampled by reverse diffusion. With `ImageSettings` the same on a U-shaped
-    network that corrects normal distributions of each class, with classes as well. With
-    `LinearSettings` an energy by one solve, of distances and angles for point clouds,
-    and of waves averaged over the group for others, with classes as well.
+    The settings choose the network, as `Problem.network` says: `ContrastiveSettings` a
+    perceptron, trained by contrastive divergence with E-SVGD, with classes as labels a
+    joint energy; `DenoisingSettings` a graph network for point clouds, sampled by
+    reverse diffusion; `ImageSettings` a U-shaped network, with classes as well;
+    `LinearSettings` an energy by one solve, but for clouds with classes as well; and
+    `ComparedSettings`, for point clouds, that energy, a graph network and both.
 
     Args:
         key: The source of the weights.
@@ -70,23 +68,25 @@ def for_data(
         settings: By default `DenoisingSettings` for point clouds without labels,
             `ImageSettings` for images, else `ContrastiveSettings`.
         atomic_numbers: For a graph network, that of each particle that is an atom.
-
-    Raises:
-        ValueError: If the group does not act on the data, no network is known for it,
-            or labels and settings do not fit.
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
-    is_linear = isinstance(settings, LinearSettings)
     unlabeled = isinstance(settings, DenoisingSettings) or (
-        is_linear and (num_classes is None or isinstance(group, PointCloud))
+        isinstance(settings, LinearSettings)
+        and (num_classes is None or isinstance(group, PointCloud))
     )
     if unlabeled and labels is not None:
         raise ValueError("This network learns no such classes: leave out `labels`.")
-    if is_linear:
-        return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, DenoisingSettings):
-        return graph_model(key, group, data, settings, atomic_numbers)
+        model = graph_model(key, group, data, settings, atomic_numbers)
+        if not isinstance(settings, ComparedSettings):
+            return model
+        noise = float(model.energy.sigma_min)  # type: ignore[attr-defined]
+        blurred = dataclasses.replace(settings, noise=noise)
+        linear = linear_model(group, data, blurred, atomic_numbers is not None)
+        return ComparedModel(linear=linear, graph=model, settings=settings)
+    if isinstance(settings, LinearSettings):
+        return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, ImageSettings):
         if not isinstance(group, ImageRotations):
             raise ValueError(
@@ -120,61 +120,19 @@ def default_network(
 @check_arguments
 def for_dataset(
     key: Key, dataset: Dataset, settings: AbstractSettings | None = None
-) -> Model | LinearModel:
-    """Return a model of the part of a data set that training sees, as `for_data`.
-
-    Forces of data with a temperature are learned too.
-
-    Raises:
-        ValueError: If no network is known for the symmetry, or settings do not fit.
-    """
+) -> Model | LinearModel | ComparedModel:
+    """Return a model of what training sees of a data set, and of its forces in kT."""
     train = dataset.preview().train()
     settings = settings or SETTINGS[default_network(train.group, train.labels)]
     model = for_data(
         key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
-    kept = ("columns", "classes", "class_column", "charge")
-    named = {n: getattr(train, n) for n in kept}
-    lists: dict[str, Any] = {
-        k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v
-    }
-    if train.species:
-        lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
-        found = main_hand(train.species, np.asarray(train.points))
-        if found is not None and found[1] == 1:
-            lists["stereo_smiles"] = [*found[0]]
-    if train.kelvin is not None:
-        lists["kelvin"] = float(train.kelvin)
-    about = {**model.about, **lists, "data_summary": dataset.summary}
-    if isinstance(model, LinearModel):
-        return dataclasses.replace(model, forces=_forces(train), about=about)
-    objective = _with_forces(model, train, settings)
-    return dataclasses.replace(model, objective=objective, about=about)
-
-
-def _forces(train: Dataset) -> np.ndarray | None:
-    """Return the forces over kT, in units of the inverse length, if both are known."""
-    if train.forces is None or train.kelvin is None:
-        return None
-    return train.forces / (BOLTZMANN * train.kelvin)
-
-
-def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
-    """Return the objective, with force matching added if forces and kelvin are known.
-
-    A model of blurred data is matched to forces at blurred points: its score there is
-    the mean force at the clean points, given the blurred one.
-    """
-    # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
-    weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
-    scores = _forces(train)
-    if scores is None:
-        return model.objective
-    part: AbstractObjective = ForceMatching(scores)
-    noise = getattr(settings, "data_noise", 0.0)
-    if isinstance(model.energy, NoiseEnergy):
-        noise = float(model.energy.sigma_min)
-    if noise:
-        part = Blurred(part, noise)
-    return model.objective + weight / float(np.nanmean(scores**2)) * part
+    about = {**model.about, **train.about()}
+    forces = None
+    if train.forces is not None and train.kelvin is not None:
+        forces = train.forces / (BOLTZMANN * train.kelvin)
+    if isinstance(model, Model):
+        model = with_forces(model, forces, settings)
+        return dataclasses.replace(model, about=about)
+    return dataclasses.replace(model, forces=forces, about=about)

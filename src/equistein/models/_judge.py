@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from equistein._check_arguments import check_arguments
 from equistein._types import Key, Particles, Point, Scalar
+from equistein.data import Dataset
 from equistein.diffusion import (
     AbstractNoiseEnergy,
     image_bits,
@@ -27,8 +28,8 @@ from equistein.metrics import (
     energy_distance,
     expected_calibration_error,
 )
-from equistein.models._contrastive import features_of, values_at
-from equistein.models._dataset import Dataset
+from equistein.models._contrastive import features_of
+from equistein.models._model import values_at
 from equistein.molecules import BOLTZMANN, check_thermal, hands, main_hand
 from equistein.runs import (
     FLOOR,
@@ -69,24 +70,19 @@ FIT_METRICS: Mapping[str, Metric] = {
     "gain_over_normal": Metric("held-out gain over normal distributions", "higher"),
 }
 
-_LIKELIHOOD = (
-    "Samples from fresh starts are compared with one half of the data by their "
-    "invariant features, or by their coordinates once a random element of the group "
-    "acted on each. The held-out log-likelihood uses log Z by annealed importance "
-    "sampling, with its error."
+_COMPARED = (
+    "Samples from nothing are compared with one half of the data by invariant features "
+    "(a smooth histogram of distances for a graph network), or by their coordinates or "
+    "pixels once a random element of the group acted on each."
 )
-_DENOISING = (
-    "Samples by reverse diffusion are compared with one half of the data by a smooth "
-    "histogram of their distances."
+_LIKELIHOOD = (
+    " The held-out log-likelihood uses log Z by annealed importance sampling, with its "
+    "error."
 )
 _MOLECULES = (
     " An atom is stable if its bonds, by a table of lengths, sum to its valence. A "
     "molecule is valid if RDKit accepts it, and novel if its graph is not among the "
     "first 5 000 of the data. Bonds and angles are means, with their widths."
-)
-_IMAGES = (
-    "Samples by reverse diffusion are compared with one half of the data by their "
-    "pixels, each image moved by the group at random."
 )
 _FORCES = (
     " Errors of forces (of a component) and of energies (without their constant) are "
@@ -196,10 +192,7 @@ def judge(
 
 
 def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
-    """Return what describes points: their invariant features.
-
-    Coordinates tell orientations apart, so each point is moved at random before.
-    """
+    """Return invariant features of points, or coordinates moved at random."""
     features, group = features_of(fitted.energy), fitted.group
     feature_map = jax.jit(jax.vmap(features))
     if not isinstance(features, Coordinates):
@@ -331,12 +324,10 @@ def _gain(gains: Array, error: Scalar | float = 0.0) -> dict[str, Any]:
 
 
 def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
-    """Return how far energies and forces of held-out frames are from the file's.
+    """Return mean absolute errors of held-out frames, if there is a temperature.
 
-    The mean absolute error of a component of the forces in eV / Angstrom, beside what
-    zero forces would have, and that of the energies in meV an atom, once the mean gap
-    in training frames is taken off, which a density does not determine. Empty without
-    a temperature.
+    Of a component of the forces in eV / Angstrom, beside what zero forces would have,
+    and of the energies in meV an atom, without the mean gap of training frames.
     """
     if dataset.kelvin is None:
         return {}
@@ -376,9 +367,8 @@ def write_fit_report(
 ) -> pathlib.Path:
     """Judge a learned density, write numbers, samples and figures; return the report.
 
-    `equistein fit` ends with it. In Python the folder is `RunFolder.create(path)`, and
-    the data are `Dataset(points, None, fitted.group)`. The lead says what was fitted,
-    the seed is that of the run, and the `options` are those of `judge`.
+    In Python the folder is `RunFolder.create(path)`, and the data are
+    `Dataset(points, None, fitted.group)`. The `options` are those of `judge`.
     """
     if not folder.has("config.json"):
         folder.write_json("config.json", {"fitted": repr(fitted)})
@@ -387,9 +377,7 @@ def write_fit_report(
     write_results(folder, outcomes, [seed], FIT_METRICS)
     write_figures(folder, pictures)
     metrics = outcomes["model"].metrics
-    note = _DENOISING if "denoising_loss" in fitted.history else _LIKELIHOOD
-    if isinstance(fitted.energy, MixtureNoiseEnergy):
-        note = _IMAGES
+    note = _COMPARED + _LIKELIHOOD * ("held_out_log_likelihood" in metrics)
     if dataset.species is not None:
         note += _MOLECULES
     if {"held_out_force_error", "held_out_energy_error"} & set(metrics):

@@ -60,13 +60,9 @@ class PairWall(eqx.Module):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearModel:
-    """A linear energy with all that it takes to fit and sample it.
+    """A linear energy, with how it is fitted and sampled, and `about` as in `Model`.
 
-    Attributes:
-        energy: The energy, without coefficients.
-        settings: How it is fitted and sampled.
-        forces: Of each point, in kT over the unit of length, or None.
-        about: What is saved with the learned density, such as the atomic numbers.
+    Forces are those of each point, in kT over the unit of length, or None.
     """
 
     energy: LinearEnergy
@@ -106,8 +102,7 @@ def linear_model(
 ) -> LinearModel:
     """Return an energy of pairs and, of small molecules, angles; or of waves.
 
-    Waves are for other groups: what they add to a normal distribution with twice the
-    spread of the data, fitted here.
+    Waves, for other groups, are added to a normal distribution twice as wide as data.
     """
     group.check_shape(data.shape[1:])
     if not isinstance(group, PointCloud):

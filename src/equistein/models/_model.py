@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import AnyKey, Key, Particles, Scalar
+from equistein.diffusion import NoiseEnergy
 from equistein.energies import AbstractEnergy
-from equistein.models._handedness import OneHanded
-from equistein.models._settings import TrainingSettings
-from equistein.molecules import symbols_of
+from equistein.models._settings import ContrastiveSettings, TrainingSettings
+from equistein.molecules import hands, symbols_of
 from equistein.runs import RunFolder
 from equistein.samplers import identity
 from equistein.training import (
@@ -24,15 +25,19 @@ from equistein.training import (
     AbstractObjective,
     AbstractSource,
     adam,
+    Blurred,
     check_data,
+    Condition,
     FileFormatError,
     fit,
     Fitted,
+    ForceMatching,
     InMemory,
     LIBRARY_PARTS,
     load_tree,
     OnDisk,
     Optimization,
+    parts_of,
 )
 
 _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
@@ -40,17 +45,10 @@ _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """An energy with all that it takes to train and sample it.
+    """An energy, untrained, with all that it takes to train and sample it.
 
-    Attributes:
-        energy: The energy, untrained.
-        objective: What is minimized.
-        generator: How new points are drawn.
-        optimization: How the weights are updated.
-        num_epochs: The number of epochs.
-        epoch_batches: Batches per epoch.
-        batch_size: Data points per batch.
-        about: What is saved with the learned density, such as the atomic numbers.
+    What is in `about` is saved with the learned density, such as the atomic numbers;
+    the rest is for `es.fit`.
     """
 
     energy: AbstractEnergy
@@ -80,15 +78,43 @@ class Model:
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
-        """Check data, labels and objective as `fit` does, and train nothing.
+        """Raise `ValueError` if data or labels do not fit, as `fit` does."""
+        parts = self.energy, data, self.objective, labels, self.batch_size
+        self.objective.init(key, self.energy, check_data(*parts))
 
-        Raises:
-            ValueError: If the data or the labels do not fit.
-        """
-        everything = check_data(
-            self.energy, data, self.objective, labels, self.batch_size
-        )
-        self.objective.init(key, self.energy, everything)
+
+class OneHanded(AbstractGenerator):
+    r"""Samples of molecules, of which mirror images of the data are reflected.
+
+    Where $E(-x) = E(x)$, that is exactly the density restricted to one hand. Molecules
+    of another kind are left as they are.
+
+    Args:
+        inner: What draws molecules of both hands.
+        species: The element of each atom.
+        pair: The `stereo_smiles` of the data.
+    """
+
+    inner: AbstractGenerator
+    species: tuple[str, ...] = eqx.field(static=True)
+    pair: tuple[str, str] = eqx.field(static=True)
+
+    @property
+    def num_at_once(self) -> int:
+        return self.inner.num_at_once
+
+    def draw(
+        self, key: Key, energy: AbstractEnergy, num: int, condition: Condition
+    ) -> Particles:
+        points = self.inner.draw(key, energy, num, condition)
+        if parts_of(condition)[1] is not None:  # held atoms may not be reflected
+            return points
+        signs = hands(self.species, np.asarray(points), self.pair)
+        mirrored = np.where(signs == -1, -1, 1).astype(points.dtype)
+        return points * mirrored[:, None, None]
+
+    def scale_steps(self, factor: Scalar) -> AbstractGenerator:
+        return dataclasses.replace(self, inner=self.inner.scale_steps(factor))
 
 
 def with_about(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
@@ -99,6 +125,28 @@ def with_about(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
         species = symbols_of(about["atomic_numbers"])
         generator = OneHanded(generator, species, (first, mirrored))
     return dataclasses.replace(fitted, generator=generator, about=dict(about))
+
+
+def with_forces(model: Model, scores: Any, settings: Any) -> Model:
+    """Return a model that learns forces / kT too, where they are known."""
+    if scores is None:
+        return model
+    # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
+    weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
+    part: AbstractObjective = ForceMatching(scores)
+    noise = getattr(settings, "data_noise", 0.0)
+    if isinstance(model.energy, NoiseEnergy):  # the score there is the mean force
+        noise = float(model.energy.sigma_min)
+    if noise:
+        part = Blurred(part, noise)
+    part = weight / float(np.nanmean(scores**2)) * part
+    return dataclasses.replace(model, objective=model.objective + part)
+
+
+@eqx.filter_jit
+def values_at(function: Any, points: Particles) -> Any:
+    """Return the value at each point, in blocks of 256."""
+    return jax.lax.map(function, points, batch_size=256)
 
 
 def model_of(
@@ -139,10 +187,6 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     Args:
         path: The file, or the run folder of `equistein fit`.
         classes: Custom classes and functions that the density is made of.
-
-    Raises:
-        FileFormatError: If the file holds no learned density, is damaged, or needs
-            classes that are not given.
     """
     path = pathlib.Path(path)
     if path.is_dir():
@@ -159,13 +203,7 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
 
 @check_arguments
 def pretrained(name: str) -> Fitted:
-    """Return a learned density that comes with the package, such as `c5h8o`.
-
-    It is of molecules of this formula, in Angstrom.
-
-    Raises:
-        ValueError: If there is none of this name.
-    """
+    """Return a density of molecules in Angstrom from the package, such as `c5h8o`."""
     known = {path.stem: path for path in sorted(_SHELF.glob("*.eqx"))}
     if name not in known:
         raise ValueError(

@@ -8,7 +8,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import is_number
 from equistein.training import Precision
 
-Network = Literal["graph", "features", "unet", "linear"]
+Network = Literal["graph", "features", "unet", "linear", "linear+graph", "auto"]
 
 _OR_ZERO = (
     "warm_up", "ema", "stein_step_size", "langevin_step_size",
@@ -52,10 +52,12 @@ class Problem(_Checked):
             molecules, the elements of numbered types, or of all atoms.
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
-            perceptron of invariant features; or `linear`, an energy of distances and
+            perceptron of invariant features; `linear`, an energy of distances and
             angles, or of waves, that one solve fits, with groups of at most 120
-            elements. By default `graph` for clouds without classes (`linear` for the
-            purpose `density`), `unet` for images, else `features`.
+            elements; `linear+graph`, for point clouds, the latter corrected by a graph
+            network; or `auto`, what of the three denoises held-out points best. By
+            default `graph` for clouds without classes (`linear` for the purpose
+            `density`), `unet` for images, else `features`.
         purpose: `density`, samples with the energies of the data; or `generation`, new
             molecules that are valid. By default `density` with `kelvin`.
         labels: Whether classes in the file, or its energies at a temperature, are
@@ -160,8 +162,10 @@ class TrainingSettings(AbstractSettings):
     """How an energy is trained, whatever the objective.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as suit.
-        epoch_batches: Batches per epoch.
+        num_epochs: The number of epochs; None is 60, or as many as make 500 batches, of
+            a perceptron; 4 batches per data point, from 19 200 to 38 400 in all, of a
+            graph network; 4 000 batches of images, or 2 500 below 16 pixels a side.
+        epoch_batches: Batches per epoch; None, of a perceptron, is one pass.
         batch_size: Data points per batch; at most all of them.
         learning_rate: Adam's, decaying to 1 % of it along a cosine.
         warm_up: The number of updates over which the learning rate rises from 0.
@@ -173,13 +177,14 @@ class TrainingSettings(AbstractSettings):
 
     num_epochs: int | None = None
     epoch_batches: int | None = None
-    batch_size: int
+    batch_size: int = 32
     learning_rate: float
-    warm_up: int = 0
+    warm_up: int = 100
     gradient_clip: float = 10.0
     ema: float
     energy_limit: float = 1e6
     precision: Precision | None = None
+    sample_at_once: int = 128
 
 
 @check_arguments
@@ -188,8 +193,6 @@ class ContrastiveSettings(TrainingSettings):
     """How an energy is trained by contrastive divergence, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is 60, or as many as make 500 batches.
-        epoch_batches: Batches per epoch; None is one pass over the data.
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
         negatives: `persistent` particles, or `reweighted` Metropolis-adjusted chains,
@@ -221,6 +224,7 @@ class ContrastiveSettings(TrainingSettings):
 
     batch_size: int = 128
     learning_rate: float = 2e-3
+    warm_up: int = 0
     ema: float = 0.995
     widths: tuple[int, ...] = (128, 128, 128)
     temperature: float = 1.0
@@ -264,29 +268,26 @@ class DenoisingSettings(TrainingSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 4 batches per data
-            point, but at least 19 200 and at most 38 400.
         width: The number of units of the graph network.
         depth: The number of layers of the graph network.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
-            median distance to the nearest particle.
+            median distance to the nearest particle or, with `ending` flow, a sixth of
+            the least width of a distance, if that is less.
         ending: How the least noise is taken off samples: `mean`, to the mean of the
             data it may come from, for relaxed molecules; or `flow`, along the
-            probability flow, which keeps the width of a density.
+            probability flow, which keeps the width of a density. By default `flow` for
+            the purpose `density`.
         stein_step_size: The step of the Stein force at the least noise, in squared
             units of the points; None is (d / 32)^2 times the Langevin step, with d the
-            largest distance in the data, and 0 for clouds that are no molecules.
+            largest distance in the data, for molecules with `ending` mean, else 0.
         langevin_step_size: The Langevin step there; None is the squared noise. Both
             grow with the noise; beyond six times the least neither is taken.
         sample_temperature: The temperature of the steps at up to twenty times the least
-            noise; None is 0.7 for molecules, as suits relaxed ones, else 1. For
-            molecular dynamics give 1, and `ending` flow.
+            noise; None is 0.7 for molecules with `ending` mean, else 1.
     """
 
     epoch_batches: int = 64
-    batch_size: int = 32
     learning_rate: float = 3e-3
-    warm_up: int = 100
     ema: float = 0.999
     width: int = 64
     depth: int = 4
@@ -295,8 +296,19 @@ class DenoisingSettings(TrainingSettings):
     stein_step_size: float | None = None
     langevin_step_size: float | None = None
     sample_steps: int = 600
-    sample_at_once: int = 128
     sample_temperature: float | None = None
+
+
+@check_arguments
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ComparedSettings(LinearSettings, DenoisingSettings):
+    """How an energy by one solve, a graph network and both are fitted and compared.
+
+    Attributes:
+        takes_best: Whether the best of the three is taken, or both together.
+    """
+
+    takes_best: bool = True
 
 
 @check_arguments
@@ -305,8 +317,6 @@ class ImageSettings(TrainingSettings):
     """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 4 000 batches, or
-            2 500 of images of less than 16 pixels a side.
         fields: The fields of each level of the network, from the finest on; large
             images have more of the last number.
         num_blocks: The blocks of its coarsest level.
@@ -315,9 +325,7 @@ class ImageSettings(TrainingSettings):
     """
 
     epoch_batches: int = 100
-    batch_size: int = 32
     learning_rate: float = 6e-3
-    warm_up: int = 100
     gradient_clip: float = 1.0
     ema: float = 0.99
     energy_limit: float = 1e9
@@ -325,4 +333,3 @@ class ImageSettings(TrainingSettings):
     num_blocks: int = 2
     sigma_min: float | None = None
     sample_steps: int = 50
-    sample_at_once: int = 128

@@ -17,8 +17,6 @@ from equistein.training._data import (
     check_on_disk as check_on_disk,
     InMemory as InMemory,
     OnDisk as OnDisk,
-    PREVIEW_SIZE as PREVIEW_SIZE,
-    spread_rows as spread_rows,
     Stream as Stream,
 )
 from equistein.training._fit import check_data as check_data, fit as fit
@@ -26,6 +24,7 @@ from equistein.training._fit_linear import fit_linear as fit_linear
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,
+    SamplesOf as SamplesOf,
 )
 from equistein.training._generators import (
     AbstractGenerator as AbstractGenerator,

@@ -67,9 +67,6 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         negatives: What draws $x^-$, such as `Persistent(sampler, initial)`.
         regularization: The weight $\lambda \ge 0$.
 
-    Raises:
-        ValueError: If `regularization` is negative.
-
     References:
         Jaini, Holdijk and Welling (2021), Algorithm 1; Du and Mordatch (2019) for the
         regularization.
@@ -106,11 +103,8 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
 def _movement_info(
     energy: AbstractEnergy, before: Particles, after: Particles
 ) -> dict[str, Scalar]:
-    """Return root mean squares: of scores, and of how far particles moved.
-
-    The scores are those of the first eighth of the particles only, to save time: their
-    mean over the batches of an epoch is precise enough.
-    """
+    """Return root mean squares: of scores, and of how far particles moved."""
+    # An eighth of the scores saves time, and is enough for the mean of an epoch.
     scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _SCORE_DIVISOR)])
     return {
         "score_norm": jnp.sqrt(jnp.sum(scores**2) / len(scores)),
@@ -223,15 +217,12 @@ class Persistent(AbstractNegatives):
             )
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers("Persistent", **counts)
-        if self.buffer_size is not None and self.buffer_size < self.num_particles:
-            raise ValueError(
-                "Persistent needs `buffer_size` of at least `num_particles`, "
-                f"{self.num_particles}, but got {self.buffer_size!r}."
+        if self.buffer_size is not None:
+            check_integers(
+                "Persistent", self.num_particles, buffer_size=self.buffer_size
             )
-        _check_probability(
-            "Persistent", reset_probability=self.reset_probability,
-            reset_to_data=self.reset_to_data,
-        )  # fmt: skip
+        names = ("reset_probability", "reset_to_data")
+        _check_probability("Persistent", **{n: getattr(self, n) for n in names})
         if self.tolerance is not None:
             check_positive("Persistent", tolerance=self.tolerance)
 

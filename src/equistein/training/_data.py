@@ -12,14 +12,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import on_device
+from equistein._arrays import check_particles, on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
+from equistein.data import PREVIEW_SIZE, spread_rows
 from equistein.energies import AbstractEnergy, Evaluation
 from equistein.training._checkpoint import identify
 
-PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _CHUNK = 2**24  # numbers read at a time
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
 PointsAndLabels = tuple[Any, Any]  # labels may be None
@@ -28,8 +28,8 @@ PointsAndLabels = tuple[Any, Any]  # labels may be None
 class Batch:
     """Data points, their labels, and their indices in the epoch.
 
-    The energies of the points are computed once and shared by the objectives. A batch
-    of an epoch is used within one trace only. `check_data` returns the preview as one.
+    The energies of the points are computed once and shared by the objectives; a batch
+    of an epoch is used within one trace only.
 
     Args:
         points: The points, stacked on axis 0.
@@ -88,23 +88,17 @@ def _check_range(values: Any, num_classes: int) -> None:
     values = np.asarray(values)
     bad = (values < -1) | (values >= num_classes)
     if bad.any():
-        index = int(bad.argmax())
         raise ValueError(
             f"`labels` must be classes from 0 to {num_classes - 1}, or -1 for unknown, "
-            f"but {int(bad.sum())} are not, the first {values[index]} at index {index}."
+            f"but {bad.sum()} are not, the first at index {bad.argmax()}."
         )
 
 
 @check_arguments
 def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
-    """Return classes as integers.
+    """Return at least two classes, -1 for unknown, as integers; or raise `ValueError`.
 
-    Args:
-        values: The classes, -1 for unknown.
-        num_classes: How many there are; by default the largest plus one.
-
-    Raises:
-        ValueError: If they are not classes, out of range, or of one kind only.
+    By default there is one more than the largest.
     """
     if not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
@@ -200,9 +194,6 @@ class OnDisk(AbstractSource):
         labels: As for `fit`.
         epoch_batches: Batches per epoch; None is one pass over the data, which must
             then fit into memory twice.
-
-    Raises:
-        ValueError: If it is no array of finite points.
     """
 
     def __init__(
@@ -267,9 +258,6 @@ class Stream(AbstractSource):
         arrays: An iterable of arrays of points, or of pairs of points and labels, of
             any number each. One that can begin again does so at its end.
         epoch_batches: Batches per epoch.
-
-    Raises:
-        ValueError: If it gives no finite points of one shape, or too few.
     """
 
     def __init__(self, arrays: Iterable[Any], epoch_batches: int):
@@ -278,10 +266,8 @@ class Stream(AbstractSource):
         self._num_epochs, self.epoch_batches = 0, epoch_batches
 
     def preview(self, batch_size: int) -> PointsAndLabels:
-        num = min(
-            max(PREVIEW_SIZE, batch_size), self.num_batches(batch_size) * batch_size
-        )
-        points = self._take(num)
+        num = self.num_batches(batch_size) * batch_size
+        points = self._take(min(max(PREVIEW_SIZE, batch_size), num))
         self._left_over.insert(0, points)
         return points
 
@@ -313,21 +299,15 @@ def _items(arrays: Iterable[Any]) -> Iterator[PointsAndLabels]:
         for item in arrays:
             parts = item if isinstance(item, tuple | list) else (item,)
             points, labels = np.asarray(parts[0]), (*parts, None)[1]
-            form = (points.shape[1:], points.dtype.kind, len(parts))
+            form = (points.shape[1:], len(parts))
             like = like or form
-            if form != like or len(parts) > 2 or points.ndim < 2 or form[1] != "f":
+            if form != like or len(parts) > 2:
                 raise ValueError(
                     f"`data` gave, after {taken} points, {len(parts)} arrays together, "
-                    f"the first of shape {points.shape} and type {points.dtype}, but "
-                    "must give floating point of shape (n, *shape), the same shape "
-                    "each time, with labels always or never."
+                    f"the first of shape {points.shape}, but must give points of one "
+                    "shape, with labels always or never."
                 )
-            with np.errstate(over="ignore"):
-                points = points.astype(_float_type(), copy=False)
-            if not np.all(np.isfinite(points)):
-                raise ValueError(
-                    f"`data` gave points that are not finite, after {taken} good ones."
-                )
+            points = _finite(points, f"data after {taken} points")
             as_labels(labels, points)
             yield points, None if labels is None else np.asarray(labels)
             taken += len(points)
@@ -355,38 +335,22 @@ def as_source(data: Any, labels: Any) -> AbstractSource:
         return InMemory(data, labels)
     raise ValueError(
         "`data` from an iterable needs the number of batches of an epoch: give "
-        "es.training.Stream(data, epoch_batches=100). For labels let it give pairs "
-        "(points, labels)."
+        "es.training.Stream(data, epoch_batches=100), of pairs (points, labels) too."
     )
 
 
 @check_arguments
-def check_on_disk(data: np.memmap, name: str = "`data`") -> None:
-    """Check that an array on disk holds finite points, a piece at a time.
-
-    Raises:
-        ValueError: If it is no array of finite points.
-    """
-    if data.ndim < 2 or not len(data) or not np.issubdtype(data.dtype, np.floating):
-        raise ValueError(
-            f"{name} on disk must be floating point of shape (n, *shape), but has "
-            f"shape {data.shape} and type {data.dtype}."
-        )
-    rows = max(1, _CHUNK // max(1, data[0].size))
-    for start in range(0, len(data), rows):
-        with np.errstate(over="ignore"):
-            part = np.asarray(data[start : start + rows], _float_type())
-        bad = ~np.all(np.isfinite(part), axis=tuple(range(1, data.ndim)))
-        if np.any(bad):
-            raise ValueError(
-                f"{name} must be finite, but on disk the point at index "
-                f"{start + int(np.argmax(bad))} is not."
-            )
+def check_on_disk(data: np.memmap, name: str = "data") -> None:
+    """Raise `ValueError` unless an array on disk holds finite points."""
+    rows = max(1, _CHUNK // max(1, data[:1].size))
+    for start in range(0, max(1, len(data)), rows):
+        _finite(data[start : start + rows], f"{name} from row {start} on")
 
 
-def spread_rows(num: int, wanted: int) -> Int[np.ndarray, " row"]:
-    """Return at most as many rows as wanted, evenly over all."""
-    return np.unique(np.linspace(0, num - 1, min(num, wanted)).astype(int))
+def _finite(points: np.ndarray, name: str) -> np.ndarray:
+    """Return points in JAX's type of floating point; or raise `ValueError`."""
+    with np.errstate(over="ignore"):
+        return np.asarray(check_particles(points, name))
 
 
 def _float_type() -> np.dtype:

@@ -161,13 +161,7 @@ def check_data(
     labels: Any,
     batch_size: int,
 ) -> Batch:
-    """Return data and labels as a batch: checked, the data projected by the group.
-
-    Raises:
-        ValueError: If labels or data are invalid, there is less than a batch, or no
-            objective takes labels.
-        InvarianceError: If the energy lacks the symmetry it declares.
-    """
+    """Return data and labels as a batch: checked, the data projected by the group."""
     data = check_particles(data, "data")
     check_integers("`fit`", batch_size=batch_size)
     if len(data) < max(2, batch_size):

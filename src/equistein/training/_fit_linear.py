@@ -5,6 +5,7 @@ import functools
 import warnings
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -23,6 +24,8 @@ from equistein.training._initial import Box
 from equistein.training._linear_data import LinearData
 
 _LARGE = 0.5  # kT, of the standard error of an energy
+_FAR = 20.0  # standard deviations of the reference, where no point of the data is
+_NAMED = 3  # features
 
 
 def fit_linear(
@@ -110,6 +113,43 @@ def update(fitted: Fitted, more: Any, **known: Any) -> Fitted:
     source = LinearData(group, more, fitted.noise, num_folds, jr.key(num))
     source.add(**known)
     return _solved(fitted, source, ridge=ridge)
+
+
+def check_escape(fitted: Fitted, points: Any, label: Any) -> None:
+    """Raise `ValueError`, with the features to blame, if points left the data."""
+    energy: Any = fitted.energy
+    reference = fitted.reference
+    gaps = np.nan_to_num(np.asarray(points, np.float64) - np.asarray(reference.center))
+    lengths = np.abs(gaps).reshape(len(gaps), -1).max(axis=1)
+    far, limit = lengths > _FAR * reference.scale, _FAR * float(reference.scale)
+    if not far.any():
+        return
+    features = energy.features
+    coefficients = np.atleast_2d(energy.coefficients)[label or 0]
+    ways = (limit * gaps[far].T / lengths[far]).T
+    slope = lambda x, way: jax.jvp(features, (x,), (way,))[1]
+    ways = jnp.asarray(ways, reference.center.dtype)
+    slopes = jax.lax.map(lambda way: slope(reference.center + way, way), ways)
+    terms = coefficients * np.mean(np.asarray(slopes), axis=0)
+    worst = [i for i in np.argsort(terms)[:_NAMED].tolist() if terms[i] < 0]
+    named = ", ".join(
+        f"{_name(features, i, points.shape[1:])} ({coefficients[i]:.3g})" for i in worst
+    )
+    raise ValueError(
+        f"The learned energy is not normalizable: {far.sum()} of {len(far)} chains ran "
+        f"away, up to {lengths.max() / float(reference.scale):.2g} times as far as the "
+        "data are wide. What falls most on the way, with its coefficient: "
+        f"{named or 'no feature, all end'}. Leave it out, or give the LinearEnergy a "
+        "`base` that holds points, such as a fit of Quadratic or a wall."
+    )
+
+
+def _name(features: Any, index: int, shape: tuple[int, ...]) -> str:
+    for part in getattr(features, "parts", ()):
+        if index < part.size(shape):
+            return _name(part, index, shape)
+        index -= part.size(shape)
+    return f"number {index} of {type(features).__name__}"
 
 
 def _solved(

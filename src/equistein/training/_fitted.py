@@ -7,18 +7,21 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
+from equistein._check_arguments import check_arguments
 from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
-from equistein._types import AnyKey, Particles, Point, Scalar
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
-from equistein.samplers import Normal
+from equistein.samplers import NonFiniteError, Normal
 from equistein.training._generators import AbstractGenerator, Clamp
+from equistein.training._initial import AbstractInitial
 from equistein.training._tree_file import pack_tree, save_tree, unpack_tree
 
 
@@ -93,9 +96,6 @@ class Fitted(eqx.Module):
             label: The class; None is all together.
             clamp: Coordinates to hold while the others are drawn.
             progress: Whether to show a progress bar.
-
-        Raises:
-            ValueError: If there is no generator, or an argument does not fit it.
         """
         key = as_keys(key)
         if self.generator is None:
@@ -116,7 +116,20 @@ class Fitted(eqx.Module):
             label = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=label)
         generator, energy = self.generator, self.energy
-        return generator.sample(key, energy, num, condition, progress=progress)
+        try:
+            points = generator.sample(key, energy, num, condition, progress=progress)
+        except NonFiniteError as error:
+            self._check_escape(error.samples.particles, label)
+            raise
+        self._check_escape(points, label)
+        return points
+
+    def _check_escape(self, points: Particles, label: Any) -> None:
+        """Raise `ValueError` if points ran away from the data of a linear energy."""
+        if self.solutions:
+            from equistein.training._fit_linear import check_escape
+
+            check_escape(self, points, label)
 
     def calculator(self, kelvin: float | None = None) -> Any:
         """Return an ASE calculator in eV, as `es.bridges.energy_calculator` does."""
@@ -169,17 +182,34 @@ class Fitted(eqx.Module):
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.
 
-        The folder is made if the one above it is there.
-
-        Raises:
-            OSError: If it cannot be written.
-            ValueError: If a part is a function without a name, such as a lambda.
+        The folder is made if the one above it is there. No part may be a lambda.
         """
         save_tree(pathlib.Path(path), self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""
         return unpack_tree, pack_tree(self)
+
+
+@check_arguments
+class SamplesOf(AbstractInitial):
+    """Samples of a fit, of all classes, where the chains of another energy start.
+
+    Args:
+        fitted: The fit, with a generator.
+    """
+
+    fitted: Fitted
+    center: Float[Array, "..."]
+    reach: Scalar
+    group: AbstractGroup
+
+    def __init__(self, fitted: Fitted):
+        self.fitted, self.group, reference = fitted, fitted.group, fitted.reference
+        self.center, self.reach = reference.center, jnp.asarray(2 * reference.scale)
+
+    def sample(self, key: Key, num: int, label: Any = None) -> Particles:
+        return self.fitted.sample(key, num)
 
 
 @eqx.filter_jit

@@ -40,10 +40,6 @@ class Clamp(eqx.Module):
         mask: Which coordinates are held: one truth value for each, or for each entry of
             the first axes, such as one for each atom, or pixel.
         label: The class to draw, too.
-
-    Raises:
-        ValueError: If the mask does not fit, nothing or everything is held, or a value
-            to hold is not finite.
     """
 
     values: Float[Array, "*shape"]
@@ -139,12 +135,7 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
         *,
         progress: bool = False,
     ) -> Particles:
-        """Draw any number of new points, some at once.
-
-        Raises:
-            ValueError: If `num` is no positive integer, the energy knows no such
-                condition, or a clamp is outside the points.
-        """
+        """Draw any number of new points, some at once."""
         check_integers("`sample`", num=num)
         size, parts = min(num, self.num_at_once), []
         for index in progress_bar(range(-(-num // size)), disable=not progress):
@@ -185,10 +176,11 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     ) -> Particles:
         label, clamp = parts_of(condition)
         model = energy if label is None else energy.condition(label)
-        traced = None if label is None else np.int32(label)
         total = max(num, self.num_at_least)
         chosen = slice(0, total // num * num, total // num)  # neighbors may be copies
-        run_key, start = _start(self.initial, key, total, traced)
+        start_key, run_key = jr.split(key)
+        traced = None if label is None else np.int32(label)
+        start = self.initial.sample(start_key, total, traced)
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
@@ -201,15 +193,6 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
-
-
-@eqx.filter_jit
-def _start(
-    initial: AbstractInitial, key: Key, num: int, label: Any
-) -> tuple[Key, Particles]:
-    """Return the key of the steps, and where they start."""
-    start_key, run_key = jr.split(key)
-    return run_key, initial.sample(start_key, num, label)
 
 
 class _HeldDensity(eqx.Module):

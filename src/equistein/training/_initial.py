@@ -52,15 +52,11 @@ class Box(AbstractInitial):
         self.group = group
 
     @accept_integer_key
+    @eqx.filter_jit
     def sample(self, key: Key, num: int, label: Any = None) -> Particles:
-        return _sample_box(self, key, num)
-
-
-@eqx.filter_jit
-def _sample_box(box: Box, key: Key, num: int) -> Particles:
-    shape, dtype = (num, *box.center.shape), box.center.dtype
-    offset = jr.uniform(key, shape, dtype, minval=-1.0, maxval=1.0)
-    return jax.vmap(box.group.project)(box.center[None] + box.reach * offset)
+        shape, dtype = (num, *self.center.shape), self.center.dtype
+        offset = jr.uniform(key, shape, dtype, minval=-1.0, maxval=1.0)
+        return jax.vmap(self.group.project)(self.center[None] + self.reach * offset)
 
 
 def _center_and_reach(points: Any, group: AbstractGroup) -> tuple[Point, Scalar]:
@@ -118,6 +114,7 @@ class Normals(AbstractInitial):
         self.means, self.factors = on_device(means), on_device(factors)
 
     @accept_integer_key
+    @eqx.filter_jit
     def sample(self, key: Key, num: int, label: Any = None) -> Particles:
         class_key, normal_key, group_key = jr.split(key, 3)
         num_classes, rank = self.factors.shape[:2]

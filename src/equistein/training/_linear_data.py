@@ -7,7 +7,7 @@ import jax
 import jax.random as jr
 import numpy as np
 
-from equistein._arrays import as_keys
+from equistein._arrays import as_keys, check_particles
 from equistein.energies import Rows
 
 _BLOCK = 8_192  # points that are read together
@@ -46,13 +46,9 @@ class LinearData:
             self.num_classes = len(known)
 
     def _checked(self, points: Any) -> np.ndarray:
-        """Return points in double precision, on the group's subspace."""
+        """Return finite points in double precision, on the group's subspace."""
         points = np.asarray(points, np.float64)
-        if points.ndim < 2 or not len(points) or not np.isfinite(points).all():
-            raise ValueError(
-                "`data` must be finite numbers of shape (n, *shape), but got shape "
-                f"{points.shape} with {np.sum(~np.isfinite(points))} not finite."
-            )
+        check_particles(points, "data")
         return self._projected(points)
 
     def _projected(self, rows: Any) -> np.ndarray:

@@ -34,9 +34,6 @@ class Monitor:
         function: From an energy, numbers by name; it is compiled. Give arrays that it
             needs with `eqx.Partial(function, arrays)`, or they become constants.
         every: Look at every n-th epoch and at number `num_epochs`; others have NaN.
-
-    Raises:
-        ValueError: If `every` is no positive integer.
     """
 
     def __init__(self, function: Callable[[Any], Mapping[str, Scalar]], every: int = 1):

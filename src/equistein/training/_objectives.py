@@ -27,15 +27,9 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
 
     @abc.abstractmethod
     def init(self, key: Key, energy: Energy, data: Batch) -> Any:
-        """Return the state before the first batch.
+        """Return the state before the first batch, or raise `ValueError`.
 
-        Args:
-            key: The source of randomness.
-            energy: The energy to train.
-            data: All data if they are in memory, else the source's preview.
-
-        Raises:
-            ValueError: If the energy or the data lacks what the loss needs.
+        The data are all if they are in memory, else the source's preview.
         """
 
     @abc.abstractmethod
@@ -76,10 +70,7 @@ class Sum(AbstractObjective[Any]):
     r"""A weighted sum of objectives, $\sum_i w_i L_i$.
 
     Args:
-        terms: Pairs of a weight and an objective.
-
-    Raises:
-        ValueError: If a weight is no finite number.
+        terms: Pairs of a finite weight and an objective.
     """
 
     terms: tuple[tuple[float, AbstractObjective], ...]
@@ -134,9 +125,6 @@ class Blurred(AbstractObjective[Any]):
     Args:
         objective: The objective.
         noise: The noise $\sigma > 0$, in the units of the points.
-
-    Raises:
-        ValueError: If the noise is not positive.
 
     References:
         Grathwohl et al. (2020), Your classifier is secretly an energy based model,

@@ -34,10 +34,7 @@ class CrossEntropy(AbstractObjective[AbstractEnergy]):
                 "which has no classes."
             )
         if data.labels is None:
-            raise ValueError(
-                "`labels` are missing: CrossEntropy needs the class of each data "
-                "point, from 0 on, and -1 where it is unknown."
-            )
+            raise ValueError("CrossEntropy needs `labels`: classes, -1 where unknown.")
         check_classes(np.asarray(data.labels), num)
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
@@ -74,19 +71,14 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        if data.labels is None:
-            raise ValueError(
-                "`labels` are missing: SquaredError needs the known energy of each "
-                "data point, with NaN where it is unknown."
-            )
-        values = np.asarray(data.labels)
+        values = np.asarray([] if data.labels is None else data.labels)
         is_float = np.issubdtype(values.dtype, np.floating)
         if not is_float or np.isinf(values).any() or np.isnan(values).all():
             raise ValueError(
                 "SquaredError needs `labels` that are known energies, floating point "
                 "and finite, with NaN where they are unknown but not in all, but got "
-                f"{values.dtype}, {np.isinf(values).sum()} infinite and "
-                f"{np.isnan(values).sum()} NaN. Take CrossEntropy() for classes."
+                f"{len(values)} of type {values.dtype}, {np.isinf(values).sum()} "
+                f"infinite and {np.isnan(values).sum()} NaN."
             )
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
@@ -116,9 +108,6 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
     Args:
         scores: The forces $F / k_B T$, one row a data point in the order of the data,
             with NaN in rows that are unknown.
-
-    Raises:
-        ValueError: If they are no rows of numbers, none is known, or one is infinite.
 
     References:
         Ercolessi and Adams (1994), Interatomic potentials from first-principles

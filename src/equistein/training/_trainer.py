@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 import optax
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
+from jaxtyping import Array, Bool, Int, PyTree, UInt32
 
 from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
@@ -52,9 +52,6 @@ class Optimization:
             never rounded.
         max_rollbacks: How often the fit goes back, before it gives up.
         energy_limit: The largest absolute value of an energy that is accepted.
-
-    Raises:
-        ValueError: If a number is out of range.
     """
 
     optimizer: optax.GradientTransformation | None = None
@@ -99,9 +96,6 @@ def adam(
         gradient_clip: The largest norm of the gradient of all weights.
         factors: Multiples of the first learning rate by the update at which each
             begins, instead of the cosine; `{}` keeps the learning rate constant.
-
-    Raises:
-        ValueError: If a number is not positive.
     """
     check_positive(
         "`adam`", learning_rate=learning_rate, num_updates=num_updates,
@@ -145,15 +139,8 @@ class TrainState(eqx.Module):
 class Trainer(eqx.Module):
     r"""Moves the weights of an energy down the gradient of an objective.
 
-    Args:
-        objective: What is minimized.
-        optimizer: What turns gradients into updates.
-        batch_size: The number of data points of a batch.
-        num_batches: The number of batches in an epoch.
-        ema: The decay of the running mean of the weights, at most n / (n + 9) in the
-            n-th update.
-        precision: As for `Optimization`.
-        mesh: The devices that share each batch and the negatives, or None.
+    Its parts are those of `fit`, for a number of batches an epoch; the decay of the
+    running mean of the weights is at most n / (n + 9) in the n-th update.
 
     References:
         Jaini, Holdijk and Welling (2021), Algorithm 1.
@@ -218,10 +205,9 @@ class Trainer(eqx.Module):
         objective_state = state.objective_state
         if self.mesh is not None:
             objective_state = shard_rows(objective_state, self.mesh)
-            points, labels, rows = shard_rows(
-                (batch.points, batch.labels, batch.rows), self.mesh, self.batch_size
-            )
-            batch = Batch(points, labels, rows, batch.step_scale)
+            arrays = batch.points, batch.labels, batch.rows
+            arrays = shard_rows(arrays, self.mesh, self.batch_size)
+            batch = Batch(*arrays, batch.step_scale)
 
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
@@ -268,8 +254,7 @@ def _strong(leaf: PyTree) -> PyTree:
 
 def _all_finite(tree: PyTree) -> Bool[Array, ""]:
     leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
-    finite: list[Float[Array, ""]] = [jnp.all(jnp.isfinite(leaf)) for leaf in leaves]
-    return jnp.all(jnp.stack(finite))
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
 
 
 def _blend(decay: Scalar, old: PyTree, new: PyTree) -> PyTree:

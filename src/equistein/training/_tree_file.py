@@ -43,12 +43,7 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
 
 @check_arguments
 def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
-    """Return the tree in a file, which may be made of known classes and functions.
-
-    Raises:
-        FileFormatError: If the file is no model, is damaged, larger than memory may
-            hold, or needs other classes.
-    """
+    """Return the tree in a file, which may be made of known classes and functions."""
     try:
         return _decode_tree(*load_arrays(path, _KIND), known, str(path))
     except LimitError as error:

@@ -55,6 +55,23 @@ def test_at_a_temperature_they_are_learned_and_judged(
     assert "eV/Å" in report
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["auto", "linear+graph"])
+def test_a_solve_and_a_graph_network_are_compared(network, path, tmp_path, capsys):
+    out, at = tmp_path / "run", ["--kelvin", "300", "--network", network]
+    begin = ["fit", path, "--group", "point-cloud", *at, *TINY_GRAPH, "--num-gaussians"]
+    assert status(*begin, "3", "--out", out) == 0
+    told = capsys.readouterr().out
+    chosen = told.split("Taken: ")[1].split(".")[0]
+    assert network in ("auto", chosen)
+    report = (out / "report.html").read_text()
+    assert "Mean loss of denoising" in report
+    assert f"Taken: {chosen}" in report
+    settings = json.loads((out / "config.json").read_text())["settings"]
+    assert settings["ending"] == "flow"
+    assert status("sample", out, "--num-samples", "3", "--out", tmp_path / "n.xyz") == 0
+
+
 def test_a_temperature_alone_solves_for_a_linear_energy(path, tmp_path, capsys):
     out = tmp_path / "run"
     few = ["--num-samples", "8", "--ais-steps", "4", "--sample-steps", "6"]
@@ -63,6 +80,8 @@ def test_a_temperature_alone_solves_for_a_linear_energy(path, tmp_path, capsys):
     assert "with the network linear" in capsys.readouterr().out
     assert status(*begin, "--width", "4", "--dry-run") == 0  # of a graph network
     assert "with the network graph" in capsys.readouterr().out
+    assert status(*begin, "--network", "auto", "--dry-run") == 0
+    assert "with the network auto" in capsys.readouterr().out
     assert status(*begin, "--out", out, *few) == 0
     model = json.loads((out / "metrics.json").read_text())["entries"]["model"]
     assert model["held_out_force_error"] < 0.5  # eV / Angstrom; springs are known

@@ -1,12 +1,21 @@
 """What suits a group and data, and what is refused before anything is trained."""
 
+import dataclasses
+
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
 from equistein.diffusion import NoiseConditionalScoreMatching, NoiseEnergy
-from equistein.energies import JointEnergy, PlainEnergy, TemperedEnergy
+from equistein.energies import (
+    JointEnergy,
+    LinearEnergy,
+    PlainEnergy,
+    SummedEnergy,
+    TemperedEnergy,
+)
 from equistein.features import Concatenated, Coordinates, PairHistogram, Radius
 from equistein.groups import (
     Cyclic,
@@ -20,12 +29,14 @@ from equistein.groups import (
 )
 from equistein.kernels import Equivariant, Pullback, RBF
 from equistein.models import (
+    ComparedSettings,
     ContrastiveSettings,
     DenoisingSettings,
     energy_for,
     for_data,
     ImageSettings,
     kernel_for,
+    load,
 )
 from equistein.models._contrastive import features_of
 from equistein.networks import (
@@ -34,6 +45,7 @@ from equistein.networks import (
     Symmetrized,
 )
 from equistein.samplers import AnnealedSMC, Langevin, SVGD
+from equistein.targets import DoubleWell
 from equistein.training import (
     Blurred,
     Box,
@@ -260,6 +272,63 @@ def test_graphs_see_a_quarter_further_than_the_data(key):
     gaps = jnp.linalg.norm(data[:, 0] - data[:, 1], axis=1)
     assert np.isclose(energy.network.reach, 1.25 * jnp.max(gaps))
     assert np.isclose(energy.sigma_min, jnp.median(gaps) / 20)
+
+
+SMALL_GRAPH = dict(
+    num_epochs=1, epoch_batches=2, width=4, depth=1, sample_steps=3, sample_at_once=64,
+    num_gaussians=2,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The standard error of")
+def test_a_graph_network_corrects_a_solve(key, tmp_path):
+    target = DoubleWell()
+    data = target.sample(key, 200)
+    settings = ComparedSettings(**SMALL_GRAPH, takes_best=False)
+    model = for_data(key, target.group, data, settings=settings)
+    model.check(key, data)
+    fitted = model.fit(key, data)
+    assert isinstance(fitted.energy, SummedEnergy)
+    assert "Taken: linear+graph" in fitted.about["comparison"]
+    assert fitted.sample(key, 3).shape == (3, 4, 2)
+    assert isinstance(features_of(fitted.energy), PairHistogram)
+    fitted.save(tmp_path / "both.eqx")
+    again = load(tmp_path / "both.eqx").energy
+    assert np.allclose(again(data[0]), fitted.energy(data[0]))
+    with pytest.raises(ValueError, match="PointCloud"):
+        for_data(key, Trivial(), data_for((2,)), settings=settings)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The standard error of")
+def test_the_best_on_held_out_points_is_taken(key):
+    target = DoubleWell()
+    data = target.sample(key, 200)
+    forces = np.asarray(jax.vmap(jax.grad(target.log_density))(data))
+    model = for_data(key, target.group, data, settings=ComparedSettings(**SMALL_GRAPH))
+    for known in (None, forces):
+        model = dataclasses.replace(model, forces=known)
+        fitted = model.fit(key, data)
+        # A network that saw two batches is worse than the solve.
+        assert isinstance(fitted.energy, LinearEnergy)
+        words = fitted.about["comparison"].replace(",", "").split()
+        loss = {n: float(words[words.index(n) + 1]) for n in ("linear", "graph")}
+        assert loss["linear"] < loss["graph"]
+
+
+def test_densities_keep_their_narrowest_directions(key):
+    data = jnp.array([[0.0, 0.0], [1.0, 0.0]])[None] * jnp.ones((50, 1, 1))
+    data = data.at[:, 1, 0].add(0.03 * jr.normal(key, (50,)))
+    for ending, expected in (("mean", 1 / 20), ("flow", jnp.std(data[:, 1, 0]) / 6)):
+        settings = DenoisingSettings(width=4, depth=1, ending=ending)
+        group = PointCloud("HF", 2)
+        model = for_data(key, group, data, settings=settings, atomic_numbers=(1, 9))
+        assert np.isclose(model.energy.sigma_min, expected, rtol=0.05)
+        steps = model.generator.steps
+        assert (steps.temperature, steps.kernel is None) == (
+            (0.7, False) if ending == "mean" else (1.0, True)
+        )
 
 
 @pytest.mark.parametrize(("num", "epochs"), [(100, 300), (6_000, 375), (20_000, 600)])

@@ -5,10 +5,11 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from equistein.data import Dataset
 from equistein.diffusion import NoiseEnergy
 from equistein.energies import KnownEnergy, PlainEnergy
 from equistein.groups import Cyclic, Trivial
-from equistein.models import Dataset, judge
+from equistein.models import judge
 from equistein.networks import EGNN, MLP
 from equistein.samplers import Langevin, Normal, SamplingWarning
 from equistein.targets import RotatedGaussians

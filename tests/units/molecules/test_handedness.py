@@ -56,7 +56,7 @@ def test_achiral_molecules_and_other_molecules_have_no_hand():
 
 def dataset(points):
     group = es.groups.PointCloud(SPECIES, 3)
-    return es.models.Dataset(jnp.asarray(points), None, group, species=SPECIES)
+    return es.data.Dataset(jnp.asarray(points), None, group, species=SPECIES)
 
 
 class Mirrored(es.training.AbstractGenerator):

@@ -5,8 +5,9 @@ import optax
 import pytest
 
 import equistein as es
+from equistein.data import spread_rows
 from equistein.groups import Cyclic
-from equistein.training import OnDisk, spread_rows, Stream
+from equistein.training import OnDisk, Stream
 from short_fits import stop_after
 
 
