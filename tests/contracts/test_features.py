@@ -81,6 +81,20 @@ FEATURES = {  # adding a feature map to the library means adding a line here
         24,
         PointCloud(SPECIES, 3),
     ),
+    "powers of sums over neighbors": (  # two for each pair of species and decay
+        TripletBasis(SPECIES, _CLOUDS, num_radial=0, embedding=(0.5, 3.0)),
+        (4, 3),
+        24,
+        PointCloud(SPECIES, 3),
+    ),
+    "triplets and powers of sums that end": (
+        TripletBasis(
+            (0, 0, 0), _CLOUDS[:, :3], num_radial=1, cutoff=3.0, embedding=(2.0,)
+        ),
+        (3, 3),
+        6,
+        PointCloud((0, 0, 0), 3),
+    ),
     "both": (
         Concatenated(SortedDistances(SPECIES), SortedRowSums(SPECIES)),
         (4, 3),

@@ -53,7 +53,8 @@ class AbstractFeatures(eqx.Module):
     def in_double(self, points: Any) -> np.ndarray:
         """Return the features of points in double precision, whatever JAX's is."""
         with jax.enable_x64(True):
-            return np.asarray(_values(self, np.asarray(points, np.float64)))
+            values = eqx.filter_jit(jax.lax.map)
+            return np.asarray(values(self, np.asarray(points, float), batch_size=64))
 
     def laplacian(self, point: Point) -> Features:
         r"""Return $\sum_a \partial^2 F / \partial x_a^2$, one number a feature."""
@@ -97,11 +98,6 @@ def derivatives_of(
     return slopes.T.reshape(-1, *point.shape), jnp.sum(bends, axis=0)
 
 
-@eqx.filter_jit
-def _values(features, points):
-    return jax.lax.map(features, points, batch_size=64)
-
-
 def pair_differences(
     point: Float[Array, "atom dim"], pairs: tuple[np.ndarray, np.ndarray] | None = None
 ) -> Float[Array, "pair dim"]:
@@ -115,9 +111,7 @@ def pair_differences(
     # Else a product: the derivative of indexing is a scatter, which is slow.
     if num > _MAX_PRODUCT:
         return point[first] - point[second]
-    rows = np.arange(len(first))
-    incidence = np.zeros((len(first), num))
-    incidence[rows, first], incidence[rows, second] = 1, -1
+    incidence = np.eye(num)[first] - np.eye(num)[second]
     return matmul(jnp.asarray(incidence, point.dtype), point)
 
 

@@ -189,10 +189,8 @@ class RandomFeatures(AbstractFeatures):
 
     def _waves(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Return the frequencies, `(wave, width)`, and the phases."""
-        drawn, like = (
-            np.random.default_rng(self.seed),
-            jax.ShapeDtypeStruct(shape, float),
-        )
+        drawn = np.random.default_rng(self.seed)
+        like = jax.ShapeDtypeStruct(shape, float)
         width = jax.eval_shape(self._copies, like).shape[1]
         if self.spread is not None and len(self.spread) != width:
             raise ValueError(

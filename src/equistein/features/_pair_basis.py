@@ -1,7 +1,7 @@
 """Functions of the distances between particles, summed over like pairs."""
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,14 @@ from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul, tensordot
 from equistein._types import Features, Particles, Point, Scalar
 from equistein.features._base import (
-    pair_differences,
     pair_sum,
-    smooth_norm,
-    smooth_norm_laplacian,
 )
-from equistein.features._pair_features import AbstractPairFeatures, distance_ranges
+from equistein.features._pair_features import (
+    AbstractPairSums,
+    as_exponents,
+    distance_ranges,
+    taper,
+)
 from equistein.groups import encode_species
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
@@ -29,7 +31,7 @@ _MARGIN, _KNOTS = 6, 32  # of the table: spacings beyond the ends, knots a spaci
 
 
 @check_arguments
-class PairBasis(AbstractPairFeatures):
+class PairBasis(AbstractPairSums):
     r"""Functions of distance, summed over the pairs of each two species.
 
     $$F_{sk}(x) = \sum_{ij \in s} \varphi_{sk}(r_{ij}), \qquad
@@ -74,52 +76,13 @@ class PairBasis(AbstractPairFeatures):
         cutoff: float | None = None,
     ):
         check_integers("PairBasis", least=0, num_gaussians=num_gaussians)
-        if cutoff is not None:
-            check_positive("PairBasis", cutoff=cutoff)
+        check_positive("PairBasis", cutoff=1.0 if cutoff is None else cutoff)
         self.species, self.epsilon = encode_species(species), 1.0
         self.num_gaussians, self.cutoff = num_gaussians, cutoff
-        self.powers = tuple(map(float, powers))
-        if not num_gaussians + len(self.powers) or 0.0 in self.powers:
-            raise ValueError(
-                "PairBasis needs `num_gaussians` or `powers`, exponents but 0, but got "
-                f"{num_gaussians} and {self.powers}."
-            )
-        ranges = distance_ranges(self, data, self._pairs(), self.kind_of_pairs())
+        self.powers = as_exponents("PairBasis needs `powers`", num_gaussians, powers)
+        ranges = distance_ranges(self, data, *self._pairs())
         self.least, self.most = zip(*ranges, strict=True)
         self.epsilon = _SMOOTHED * min(self.least)
-
-    def __call__(self, point: Point) -> Features:
-        values = self._basis(self.distances(point))
-        return jnp.concatenate(
-            [jnp.sum(values[kind], axis=0) for kind in self.blocks()]
-        )
-
-    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
-        """Return the Jacobian and the Laplacian, by derivatives in each distance."""
-        self.group(point.shape)
-        first, second = self._pairs()
-        gaps = pair_differences(point, (first, second))
-        r = smooth_norm(gaps, self.epsilon)
-        slopes, bends = two_derivatives(self._basis, r)
-        spread = smooth_norm_laplacian(r, point.shape[-1], self.epsilon)
-        steep = 1 - (self.epsilon / r) ** 2  # |grad r|^2
-        # Both particles of a pair move, and each contributes the Laplacian in r.
-        bends = 2 * (bends * steep[:, None] + slopes * spread[:, None])
-        rows = np.arange(len(first))
-        incidence = np.zeros((len(first), len(self.species)))
-        incidence[rows, first], incidence[rows, second] = 1, -1
-        units = (gaps / r[:, None])[:, None] * jnp.asarray(incidence, r.dtype)[
-            ..., None
-        ]
-        units = units.reshape(len(rows), -1)
-        kinds = self.blocks()
-        if len(kinds) == len(rows):  # each pair has its own functions
-            jac = slopes[:, :, None] * units[:, None, :]
-            return jac.reshape(-1, point.size), bends.ravel()
-        return (
-            jnp.concatenate([matmul(slopes[kind].T, units[kind]) for kind in kinds]),
-            jnp.concatenate([jnp.sum(bends[kind], axis=0) for kind in kinds]),
-        )
 
     def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
         r"""Return $c \cdot F(x)$; sums of Gaussians come from a table of cubics."""
@@ -130,7 +93,7 @@ class PairBasis(AbstractPairFeatures):
     ) -> tuple[Scalar, Point]:
         r"""Return $c \cdot F(x)$ and its gradient, without $\varphi$ of each pair."""
         kinds = np.zeros([len(self.species)] * 2, int)
-        kinds[self._pairs()] = self.kind_of_pairs()
+        first, second, kinds[first, second] = self._pairs()
         kinds = (kinds + kinds.T).ravel() if len(self.least) > 1 else np.zeros(1, int)
         table = coefficients.reshape(len(self.least), -1)
         bumps, powers = jnp.split(table, [self.num_gaussians], axis=1)
@@ -148,7 +111,8 @@ class PairBasis(AbstractPairFeatures):
                 more, more_slopes = jax.jvp(rest, (distances,), (along,))
                 values, slopes = values + more, slopes + more_slopes
             if self.cutoff is not None:
-                end, end_slopes = jax.jvp(self._end, (distances,), (along,))
+                end_of = lambda r: taper(r, self.cutoff)
+                end, end_slopes = jax.jvp(end_of, (distances,), (along,))
                 values, slopes = values * end, slopes * end + values * end_slopes
             slopes = slopes / (2 * distances)
             return values.reshape(squares.shape), slopes.reshape(squares.shape)
@@ -188,15 +152,14 @@ class PairBasis(AbstractPairFeatures):
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the powers that lead near zero or far away with a negative sign."""
-        table = coefficients.reshape(len(self.least), -1)[:, self.num_gaussians :]
-        found = np.zeros((len(table), self.num_gaussians + len(self.powers)), bool)
+        table = coefficients.reshape(len(self.least), -1)
+        found = np.zeros(table.shape, bool)
+        places = list(enumerate(self.powers, self.num_gaussians))
         for sign in (-1, 1) if self.cutoff is None else (-1,):
-            some = [i for i, power in enumerate(self.powers) if sign * power > 0]
+            of_sign = sorted((sign * p, i) for i, p in places if sign * p > 0)
             for kind, row in enumerate(table):
-                leading = [i for i in some if row[i] != 0]
-                if leading:
-                    first = max(leading, key=lambda i: abs(self.powers[i]))
-                    found[kind, self.num_gaussians + first] = row[first] < 0
+                leading = [i for _, i in of_sign if row[i] != 0][-1:]
+                found[kind, leading] = row[leading] < 0
         return found.ravel()
 
     def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -205,19 +168,13 @@ class PairBasis(AbstractPairFeatures):
         row = np.concatenate([np.ones(self.num_gaussians), powers])
         return np.tile(row, len(self.least))
 
-    def kind_of_pairs(self) -> np.ndarray:
-        """Return which pair of species each distance is of."""
-        sizes = [kind.stop - kind.start for kind in self.blocks()]
-        return np.repeat(np.arange(len(sizes)), sizes)
-
-    def _basis(self, distances: Float[Array, " pair"]) -> Float[Array, "pair function"]:
-        """Return each function at the distance of each pair."""
+    def functions(self, distances: Array) -> Float[Array, "pair function"]:
         kinds = self.kind_of_pairs()
         centers = jnp.arange(self.num_gaussians, dtype=distances.dtype)
         gaps = self._places(distances, kinds)[:, None] - centers[None]
         powers = [power[:, None] for power in self._powers(distances, kinds)]
         values = jnp.concatenate([jnp.exp(-(gaps**2) / 2), *powers], axis=1)
-        return values * self._end(distances)[:, None]
+        return values * taper(distances, self.cutoff)[:, None]
 
     def _places(
         self, distances: Float[Array, " pair"], kinds: np.ndarray
@@ -234,12 +191,7 @@ class PairBasis(AbstractPairFeatures):
         unit = lambda sizes: jnp.asarray(np.array(sizes)[kinds], distances.dtype)
         core = jnp.maximum(distances / unit(self.least), _FLOOR)
         far = distances / unit(self.most)
-        return [_power(core if power < 0 else far, power) for power in self.powers]
-
-    def _end(self, distances: Float[Array, " pair"]) -> Float[Array, " pair"]:
-        if self.cutoff is None:
-            return jnp.ones_like(distances)
-        return jnp.maximum(1 - (distances / self.cutoff) ** 2, 0) ** 3
+        return [(core if power < 0 else far) ** power for power in self.powers]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -259,19 +211,3 @@ def _dot_change(basis, values, changes):
 
 
 _dot.defjvp(_dot_change, symbolic_zeros=True)
-
-
-def _power(base: Float[Array, " pair"], power: float) -> Float[Array, " pair"]:
-    if power.is_integer():  # many times as fast as others
-        return jax.lax.integer_pow(base, int(power))
-    return base**power
-
-
-def two_derivatives(
-    functions: Callable[[Float[Array, " place"]], Float[Array, "place function"]],
-    places: Float[Array, " place"],
-) -> tuple[Float[Array, "place function"], Float[Array, "place function"]]:
-    """Return the first and second derivatives of functions of one number each."""
-    ones = jnp.ones_like(places)
-    slope = lambda at: jax.jvp(functions, (at,), (ones,))[1]
-    return jax.jvp(slope, (places,), (ones,))

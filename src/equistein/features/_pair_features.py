@@ -1,12 +1,19 @@
 """Features of the distances between particles."""
 
+import abc
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
+from equistein._products import matmul
 from equistein._types import Features, Particles, Point
 from equistein.features._base import (
     AbstractFeatures,
@@ -48,31 +55,87 @@ class AbstractPairFeatures(AbstractFeatures):
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the smoothed distance of each pair, those of like pairs together."""
         self.group(point.shape)
-        return smooth_norm(pair_differences(point, self._pairs()), self.epsilon)
+        first, second, _ = self._pairs()
+        return smooth_norm(pair_differences(point, (first, second)), self.epsilon)
 
     def blocks(self) -> list[slice]:
         """Return the slice of the distances of each pair of species."""
-        sizes = np.unique(self._kinds(), axis=0, return_counts=True)[1]
-        ends = np.cumsum(sizes)
-        return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        ends = np.cumsum(np.bincount(self.kind_of_pairs())).tolist()
+        return [slice(*block) for block in itertools.pairwise([0, *ends])]
 
-    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the particles of each pair, in blocks, as gathering is slow."""
+    def kind_of_pairs(self) -> np.ndarray:
+        """Return which pair of species each distance is of."""
+        return self._pairs()[2]
+
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the particles and the kind of each pair, in blocks of each kind."""
         first, second = np.triu_indices(len(self.species), k=1)
-        order = np.lexsort(self._kinds().T[::-1])
-        return first[order], second[order]
+        kinds = number_kinds(np.array(self.species)[np.stack([first, second])].T)
+        order = np.argsort(kinds, kind="stable")  # as gathering is slow
+        return first[order], second[order], kinds[order]
 
-    def _kinds(self) -> np.ndarray:
-        """Return the two species of each pair, `(pair, 2)`, the lower one first."""
-        labels = np.array(self.species)
-        ends = [labels[i] for i in np.triu_indices(len(labels), k=1)]
-        return np.sort(np.stack(ends), axis=0).T
+
+class AbstractPairSums(AbstractPairFeatures):
+    """Functions of distance, summed over the pairs of each two species."""
+
+    @abc.abstractmethod
+    def functions(self, distances: Array) -> Float[Array, "pair function"]:
+        """Return each function at the distance of each pair."""
+
+    def __call__(self, point: Point) -> Features:
+        return self._sums(self.functions(self.distances(point)))
+
+    def jacobian(self, point: Point) -> Float[Array, "feature dim"]:
+        return self.derivatives(point)[0]
+
+    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
+        """Return the Jacobian and the Laplacian, by derivatives in each distance."""
+        self.group(point.shape)
+        first, second, _ = self._pairs()
+        gaps, kinds = pair_differences(point, (first, second)), self.blocks()
+        r = smooth_norm(gaps, self.epsilon)
+        slopes, bends = two_derivatives(self.functions, r)
+        spread = smooth_norm_laplacian(r, point.shape[-1], self.epsilon)
+        steep = 1 - (self.epsilon / r) ** 2  # |grad r|^2
+        # Both particles of a pair move, and each contributes the Laplacian in r.
+        bends = 2 * (bends * steep[:, None] + slopes * spread[:, None])
+        own = np.eye(len(point))
+        signs = jnp.asarray(own[first] - own[second], r.dtype)
+        units = (signs[..., None] * (gaps / r[:, None])[:, None]).reshape(len(r), -1)
+        if len(kinds) == len(r):  # each pair has its own functions
+            jac = slopes[:, :, None] * units[:, None, :]
+            return jac.reshape(-1, point.size), bends.ravel()
+        jac = jnp.concatenate([matmul(slopes[kind].T, units[kind]) for kind in kinds])
+        return jac, self._sums(bends)
+
+    def _sums(self, terms: Float[Array, "pair function"]) -> Features:
+        """Return the sums over the pairs of each two species."""
+        kinds = self.blocks()
+        if len(kinds) == len(terms):
+            return terms.ravel()
+        # Products, so that the terms are not computed again for each sum.
+        total = lambda part: matmul(jnp.ones(len(part), part.dtype), part)
+        return jnp.concatenate([total(terms[kind]) for kind in kinds])
+
+
+def number_kinds(labels: np.ndarray) -> np.ndarray:
+    """Return the number of each row of labels, in whatever order its last two are."""
+    names = np.concatenate([labels[:, :-2], np.sort(labels[:, -2:], axis=1)], axis=1)
+    return np.unique(names, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def taper(distances: Array, cutoff: float | None) -> Array:
+    """Return $(1 - r^2 / r_c^2)^3$ up to the cut-off, 0 beyond; 1 without one."""
+    if cutoff is None:
+        return jnp.ones_like(distances)
+    return jnp.maximum(1 - (distances / cutoff) ** 2, 0) ** 3
 
 
 def distance_ranges(
     features: AbstractPairFeatures,
     data: Particles | np.ndarray,
-    pairs: tuple[np.ndarray, np.ndarray],
+    first: np.ndarray,
+    second: np.ndarray,
     kinds: np.ndarray,
     cutoff: float | None = None,
 ) -> tuple[tuple[float, float], ...]:
@@ -84,13 +147,29 @@ def distance_ranges(
         raise ValueError(f"{name} needs `data`, points that are all finite.")
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
-        lengths = np.linalg.norm(rows[:, pairs[0]] - rows[:, pairs[1]], axis=-1)
+        lengths = np.linalg.norm(rows[:, first] - rows[:, second], axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
         np.minimum.at(least, kinds, lengths.min(axis=0))
         np.maximum.at(most, kinds, lengths.max(axis=0))
     floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
     ends = np.maximum(least, floor), np.maximum(most, floor)
     return tuple(zip(*(end.tolist() for end in ends), strict=True))
+
+
+def as_exponents(needs: str, others: int, powers: Sequence[Any]) -> tuple[Any, ...]:
+    """Return exponents, whole ones as integers: their powers are many times as fast."""
+    if 0 in powers or not len(powers) + others:
+        raise ValueError(f"{needs}, other than 0, or other terms, but got {powers!r}.")
+    return tuple(int(p) if float(p).is_integer() else float(p) for p in powers)
+
+
+def two_derivatives(
+    functions: Callable[[Array], Array], places: Float[Array, " place"]
+) -> tuple[Float[Array, "place function"], Float[Array, "place function"]]:
+    """Return the first and second derivatives of functions of one number each."""
+    ones = jnp.ones_like(places)
+    slope = lambda at: jax.jvp(functions, (at,), (ones,))[1]
+    return jax.jvp(slope, (places,), (ones,))
 
 
 @check_arguments
@@ -138,28 +217,19 @@ class SortedRowSums(AbstractPairFeatures):
     epsilon: float = eqx.field(default=1e-2, converter=float)
 
     def __call__(self, point: Point) -> Features:
-        sums = self._means(self._distances(point))
-        return sums[self._order(sums)]
+        return self._sorted(point, lambda distances: distances)
 
     def laplacian(self, point: Point) -> Features:
-        distances = self._distances(point)
         # Both particles of a pair move, and each contributes the Laplacian in r.
         dim = point.shape[-1]
-        each = 2 * smooth_norm_laplacian(distances, dim, self.epsilon)
-        return self._means(each)[self._order(self._means(distances))]
+        of_one = lambda r: smooth_norm_laplacian(r, dim, self.epsilon)
+        return 2 * self._sorted(point, of_one)
 
-    def _distances(self, point: Point) -> Float[Array, "atom atom"]:
+    def _sorted(self, point: Point, function: Callable[[Array], Array]) -> Features:
+        """Return means of a function of distances, in the order of their own means."""
         self.group(point.shape)
-        return smooth_norm(point[:, None] - point[None, :], self.epsilon)
-
-    def _means(self, pairs: Float[Array, "atom atom"]) -> Features:
-        others = 1 - jnp.eye(len(self.species), dtype=pairs.dtype)
-        return jnp.sum(pairs * others, axis=1) / (len(self.species) - 1)
-
-    def _order(self, sums: Features) -> Int[Array, " feature"]:
-        """Return the indices that sort within species, species after species."""
-        labels = np.array(self.species)
-        members = [np.flatnonzero(labels == kind) for kind in np.unique(labels)]
-        return jnp.concatenate(
-            [jnp.asarray(like)[jnp.argsort(sums[like])] for like in members]
-        )
+        distances = smooth_norm(point[:, None] - point[None, :], self.epsilon)
+        others = 1 - jnp.eye(len(point), dtype=point.dtype)
+        mean = lambda values: jnp.sum(values * others, axis=1) / (len(point) - 1)
+        order = jnp.lexsort((mean(distances), np.array(self.species)))
+        return mean(function(distances))[order]

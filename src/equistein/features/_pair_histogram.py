@@ -3,19 +3,17 @@
 from collections.abc import Hashable, Sequence
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
-from equistein._products import matmul
-from equistein._types import Features, Point
-from equistein.features._base import smooth_norm_laplacian
-from equistein.features._pair_features import AbstractPairFeatures
+from equistein.features._pair_features import AbstractPairSums
 from equistein.groups import encode_species
 
 
 @check_arguments
-class PairHistogram(AbstractPairFeatures):
+class PairHistogram(AbstractPairSums):
     r"""A smooth histogram of the distances of each pair of species.
 
     With $d_{ij} = \sqrt{r_{ij}^2 + \epsilon^2}$, for the m pairs of two species and
@@ -64,34 +62,13 @@ class PairHistogram(AbstractPairFeatures):
         self.width = float(reach / (num_centers - 1) if width is None else width)
         check_positive(name, meaning="the width of a bin", width=self.width)
 
-    def __call__(self, point: Point) -> Features:
-        distances = self.distances(point)
-        gaps = self._gaps(distances)
-        return self._sums(jnp.exp(-(gaps**2) / 2), distances / self.reach)
-
-    def laplacian(self, point: Point) -> Features:
-        d = self.distances(point)
-        gaps = self._gaps(d)
-        spread = smooth_norm_laplacian(d, point.shape[-1], self.epsilon)
-        steep = 1 - (self.epsilon / d) ** 2  # |grad d|^2
-        bumps = jnp.exp(-(gaps**2) / 2)
-        bent = (gaps**2 - 1) * steep[:, None] / self.width**2
-        slope = -gaps * spread[:, None] / self.width
-        # Both particles of a pair move, and each contributes the Laplacian in r.
-        return 2 * self._sums(bumps * (bent + slope), spread / self.reach)
-
-    def _gaps(self, distances: Float[Array, " pair"]) -> Float[Array, "pair center"]:
-        centers = jnp.linspace(0, self.reach, self.num_centers, dtype=distances.dtype)
-        return (distances[:, None] - centers[None, :]) / self.width
-
-    def _sums(
-        self, bins: Float[Array, "pair center"], tails: Float[Array, " pair"]
-    ) -> Features:
-        """Return the sums over the pairs of each pair of species."""
-        parts = []
-        for like in self.blocks():
-            # A product, so that the terms are not computed again for each sum.
-            num = like.stop - like.start
-            equal = jnp.full(num, num**-0.5, bins.dtype)
-            parts += [matmul(equal, bins[like]), matmul(equal, tails[like])[None]]
-        return jnp.concatenate(parts)
+    def functions(self, distances: Array) -> Float[Array, "pair function"]:
+        centers = np.append(np.linspace(0, self.reach, self.num_centers), 0)
+        gaps = distances[:, None] - jnp.asarray(centers, distances.dtype)[None]
+        bins = jnp.exp(-((gaps / self.width) ** 2) / 2)
+        # Chosen, not joined, so that the derivatives too are computed in one pass.
+        is_last = np.arange(len(centers)) == self.num_centers
+        values = jnp.where(is_last[None], distances[:, None] / self.reach, bins)
+        kinds = self.kind_of_pairs()
+        scale = np.bincount(kinds)[kinds, None] ** -0.5
+        return values * jnp.asarray(scale, distances.dtype)

@@ -1,4 +1,4 @@
-"""Functions of two distances and the angle between them, summed over triplets."""
+"""Functions of two neighbors of a particle, and of sums over all of them."""
 
 import itertools
 from collections.abc import Hashable, Sequence
@@ -13,15 +13,23 @@ from equistein._numbers import check_integers, check_positive
 from equistein._products import einsum
 from equistein._types import Features, Particles, Point
 from equistein.features._base import derivatives_of, smooth_norm
-from equistein.features._pair_features import AbstractPairFeatures, distance_ranges
+from equistein.features._pair_features import (
+    AbstractPairFeatures,
+    as_exponents,
+    distance_ranges,
+    number_kinds,
+    taper,
+)
 from equistein.groups import encode_species
 
 _SMOOTHED = 1e-4  # of the least distance
+_DECAYS = (2.0, 4.0, 6.0)  # over the least distance
+_SHIFT = 0.01  # of a sum, as roots are steep where there is no neighbor
 
 
 @check_arguments
 class TripletBasis(AbstractPairFeatures):
-    r"""Functions of two neighbors of a particle, summed over all such triplets.
+    r"""Functions of two neighbors of a particle, and powers of sums over them.
 
     $$F_{sabl}(x) = \sum_{i; jk \in s} \tfrac12 \bigl( \varphi_a(r_{ij})
       \varphi_b(r_{ik}) + \varphi_b(r_{ij}) \varphi_a(r_{ik}) \bigr)\,
@@ -29,16 +37,23 @@ class TripletBasis(AbstractPairFeatures):
 
     for each species of the center i and of its neighbors j and k: Gaussians of the
     logarithm of the distance, spread evenly over the data, and Legendre polynomials of
-    the angle. Add them to `PairBasis` by `Concatenated`. Constant on the orbits of
-    `PointCloud(species, dim)` with reflections.
+    the angle. As in embedded-atom models of metals, `embedding` adds the powers
+
+    $$F_{stap}(x) = \sum_{i \in s} \rho_{ita}^p, \qquad
+      \rho_{ita} = 0.01 + \sum_{j \in t} e^{-a (r_{ij} / r_0 - 1)}$$
+
+    of sums over the neighbors of each species, with decays a of 2, 4 and 6 and the
+    least distance $r_0$ of the data. Add all to `PairBasis` by `Concatenated`. Constant
+    on the orbits of `PointCloud(species, dim)` with reflections.
 
     Args:
         species: One label for each particle; particles with the same label are alike.
         data: Points whose distances are the range of each pair of species.
-        num_radial: The number of Gaussians $\varphi$.
+        num_radial: The number of Gaussians $\varphi$; 0 for no triplets.
         num_angular: The number of polynomials, from $P_0 = 1$ on.
         cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$;
             None takes all neighbors as they are, as for a small molecule.
+        embedding: The exponents p, such as `(0.5, 2.0, 3.0)`.
 
     Raises:
         ValueError: If there are fewer than three particles, or a number is out of
@@ -51,6 +66,7 @@ class TripletBasis(AbstractPairFeatures):
     num_radial: int
     num_angular: int
     cutoff: float | None
+    embedding: tuple[float, ...]
 
     def __init__(
         self,
@@ -60,61 +76,70 @@ class TripletBasis(AbstractPairFeatures):
         num_radial: int = 3,
         num_angular: int = 3,
         cutoff: float | None = None,
+        embedding: Sequence[float] = (),
     ):
-        check_integers("TripletBasis", num_radial=num_radial, num_angular=num_angular)
+        check_integers("TripletBasis", 0, num_radial=num_radial)
+        check_integers("TripletBasis", num_angular=num_angular)
+        needs = "TripletBasis needs `embedding`"
+        self.embedding = as_exponents(needs, num_radial, embedding)
         check_positive("TripletBasis", cutoff=1.0 if cutoff is None else cutoff)
         self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
         if len(self.species) < 3:
-            raise ValueError(
-                "TripletBasis needs `species` of at least three particles."
-            )
+            raise ValueError("TripletBasis needs `species` of three particles or more.")
         self.num_radial, self.num_angular = num_radial, num_angular
         triplets, kinds = self._triplets()
         ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
-        self.ranges = distance_ranges(self, data, ends, np.tile(kinds, 2), cutoff)
+        self.ranges = distance_ranges(self, data, *ends, np.tile(kinds, 2), cutoff)
         self.epsilon = _SMOOTHED * min(least for least, _ in self.ranges)
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
         triplets, kinds = self._triplets()
         values = jax.vmap(self._functions)(point[triplets], self._limits(kinds, point))
-        return self._summed(values, kinds).ravel()
+        sums = self._summed(values, kinds).ravel()
+        return jnp.concatenate([sums, self._embedded(point)])
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
         """Return the Jacobian and the Laplacian, by those of each triplet."""
         self.group(point.shape)
         triplets, kinds = self._triplets()
-        of_triplet = lambda x, limits: derivatives_of(
-            lambda x: self._functions(x, limits), x
-        )
-        limits = self._limits(kinds, point)
-        slopes, bends = jax.vmap(of_triplet)(point[triplets], limits)
+        of_one = lambda x, ends: derivatives_of(lambda x: self._functions(x, ends), x)
+        slopes, bends = jax.vmap(of_one)(point[triplets], self._limits(kinds, point))
         corners = jnp.asarray(np.eye(len(self.species))[triplets], point.dtype)
         jac = [
             einsum("tksd,tsn->knd", slopes[kinds == kind], corners[kinds == kind])
             for kind in range(len(self.ranges))
         ]
-        jac = jnp.concatenate(jac).reshape(-1, point.size)
-        return jac, self._summed(bends, kinds).ravel()
+        more, more_bends = derivatives_of(self._embedded, point)
+        jac = [part.reshape(-1, point.size) for part in (*jac, more)]
+        laplacian = self._summed(bends, kinds).ravel()
+        return jnp.concatenate(jac), jnp.concatenate([laplacian, more_bends])
 
     def row_size(self, shape: tuple[int, ...]) -> int:
-        each = self.size(shape) // len(self.ranges)
-        return 6 * shape[1] * each * len(self._triplets()[1])
+        each = self.num_radial**2 * self.num_angular
+        sums = 9 * len(self.embedding) * shape[0] ** 3
+        return shape[1] * (6 * each * len(self._triplets()[1]) + sums)
 
     def _triplets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the center and the neighbors of each triplet, and its kind."""
-        num, labels = len(self.species), np.array(self.species)
-        found = [
-            (i, j, k)
-            for i in range(num)
-            for j, k in itertools.combinations([a for a in range(num) if a != i], 2)
-        ]
-        triplets = np.array(found)
-        names = np.concatenate(
-            [labels[triplets[:, :1]], np.sort(labels[triplets[:, 1:]], axis=1)], axis=1
-        )
-        kinds = np.unique(names, axis=0, return_inverse=True)[1].reshape(-1)
-        return triplets, kinds
+        atoms = range(len(self.species))
+        pairs = itertools.combinations(atoms, 2)
+        triplets = [(i, *pair) for pair in pairs for i in atoms if i not in pair]
+        return np.array(triplets), number_kinds(np.array(self.species)[triplets])
+
+    def _embedded(self, point: Point) -> Features:
+        """Return the powers of sums over the neighbors of each particle."""
+        if not self.embedding:
+            return jnp.zeros(0, point.dtype)
+        r = smooth_norm(point[:, None] - point[None], self.epsilon)[..., None]
+        least = min(least for least, _ in self.ranges)
+        falls = jnp.exp(-jnp.asarray([[_DECAYS]], r.dtype) * (r / least - 1))
+        others = 1 - jnp.eye(len(r), dtype=r.dtype)[..., None]
+        falls = falls * taper(r, self.cutoff) * others
+        labels = jnp.asarray(np.eye(max(self.species) + 1)[[*self.species]], r.dtype)
+        sums = _SHIFT + einsum("ija,jt->ita", falls, labels)
+        powers = jnp.stack([sums**power for power in self.embedding])
+        return einsum("pita,is->stap", powers, labels).ravel()
 
     def _limits(self, kinds: np.ndarray, point: Point) -> Float[Array, "triplet 2"]:
         return jnp.asarray(np.array(self.ranges)[kinds], point.dtype)
@@ -136,8 +161,7 @@ class TripletBasis(AbstractPairFeatures):
         places = (jnp.log(lengths) - least) / spacing
         centers = jnp.arange(self.num_radial, dtype=lengths.dtype)
         bumps = jnp.exp(-((places[:, None] - centers[None]) ** 2) / 2)
-        if self.cutoff is not None:
-            bumps *= (jnp.maximum(1 - (lengths / self.cutoff) ** 2, 0) ** 3)[:, None]
+        bumps *= taper(lengths, self.cutoff)[:, None]
         cosine = jnp.sum(gaps[0] * gaps[1]) / (lengths[0] * lengths[1])
         polynomials = [jnp.ones_like(cosine), cosine]
         for n in range(1, self.num_angular - 1):
