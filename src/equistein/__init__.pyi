@@ -23,6 +23,7 @@ from ._sharding import device_mesh as device_mesh
 from .bridges import (
     from_ase as from_ase,
     from_energy_forces as from_energy_forces,
+    from_openmm as from_openmm,
     to_ase as to_ase,
 )
 from .bridges.scikit_learn import EnergyModel as EnergyModel

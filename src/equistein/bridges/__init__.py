@@ -11,3 +11,8 @@ from equistein.bridges._energy_forces import (
     EvaluationError as EvaluationError,
     from_energy_forces as from_energy_forces,
 )
+from equistein.bridges.openmm import (
+    ForceField as ForceField,
+    from_openmm as from_openmm,
+    MissingOpenMM as MissingOpenMM,
+)

@@ -270,6 +270,10 @@ def _check_density(
         check_stored_values(stored.ravel(), values)
     try:
         setup.sampler.check(setup.log_density, points)
+        # A density may know what no start has, such as a force field too small units.
+        own_check = getattr(setup.log_density, "check_start", None)
+        if own_check is not None and not resumes:
+            own_check(points)
     except ValueError as error:
         error.add_note("`es.run(..., check=False)` continues without this check.")
         raise
