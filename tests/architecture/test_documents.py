@@ -77,3 +77,15 @@ def test_the_readme_names_what_the_library_has():
 def test_files_that_a_page_links_to_exist(page):
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
         assert (page.parent / link).exists(), link
+
+
+def test_troubleshooting_has_each_exception_and_warning():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    names = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        names |= set(re.findall(
+            r"^class ([A-Z]\w+)\(\w*(?:Error|Exception|Warning|Interrupt)\):",
+            path.read_text(), flags=re.MULTILINE,
+        ))  # fmt: skip
+    assert "SamplingWarning" in names
+    assert names == {name for name in names if f"`{name}" in page}
