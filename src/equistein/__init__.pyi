@@ -32,7 +32,11 @@ from .groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
-from .metrics import reweight as reweight, score_against as score_against
+from .metrics import (
+    check_coverage as check_coverage,
+    reweight as reweight,
+    score_against as score_against,
+)
 from .models import load as load, Model as Model
 from .posteriors import (
     from_numpyro as from_numpyro,

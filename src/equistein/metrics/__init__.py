@@ -12,6 +12,10 @@ from equistein.metrics._classification import (
     projected_gradient_attack as projected_gradient_attack,
     typicality as typicality,
 )
+from equistein.metrics._coverage import (
+    check_coverage as check_coverage,
+    Coverage as Coverage,
+)
 from equistein.metrics._distances import (
     energy_distance as energy_distance,
     frechet_distance as frechet_distance,

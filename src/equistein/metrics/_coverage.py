@@ -1,0 +1,117 @@
+"""Do two runs from different starts sample the same density?"""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers
+from equistein.groups import AbstractGroup
+from equistein.samplers import Samples, warn_of_samples
+
+_MOST = 500  # particles of each run
+_UNLIKELY = 0.01
+_ERRORS = 3.0
+
+
+class Coverage(NamedTuple):
+    """How two runs differ.
+
+    Attributes:
+        energy_distance: Of their particles, in pooled standard deviations.
+        p_value: The probability of a distance as large, if both have one distribution.
+        log_z_gap: The difference of log Z in standard errors; NaN if not estimated.
+        agree: Whether neither tells the runs apart.
+    """
+
+    energy_distance: float
+    p_value: float
+    log_z_gap: float
+    agree: bool
+
+
+@check_arguments
+def check_coverage(
+    samples: Samples,
+    other_samples: Samples,
+    group: AbstractGroup | None = None,
+    *,
+    num_permutations: int = 999,
+) -> Coverage:
+    r"""Compare two runs from different starts: both should end in the same modes.
+
+    A permutation test of the energy distance between the final particles, of which each
+    is taken as independent of the others, as of chains; up to 500 of each run. If the
+    runs estimate log Z, they also differ where the estimates are more than three
+    standard errors apart. Runs that differ give a `SamplingWarning`. Runs that agree
+    may both have missed a mode.
+
+    Args:
+        samples: One run of `es.run`.
+        other_samples: Another, from another start and with another key.
+        group: The symmetry; modes that it maps to each other count as one.
+        num_permutations: The number of permutations.
+
+    Raises:
+        ValueError: If the particles have other shapes, or there are several runs in
+            one of the samples.
+
+    References:
+        Székely and Rizzo (2013), Energy statistics.
+    """
+    check_integers("`check_coverage`", num_permutations=num_permutations)
+    if any(isinstance(s.num_steps, np.ndarray) for s in (samples, other_samples)):
+        raise ValueError(
+            "`check_coverage` compares two runs: give one of several, as `samples[0]`."
+        )
+    first, second = (_points(s, group) for s in (samples, other_samples))
+    if first.shape[1:] != second.shape[1:] or min(len(first), len(second)) < 2:
+        raise ValueError(
+            "`check_coverage` needs two or more particles of one shape in both runs, "
+            f"but got {first.shape} and {second.shape}."
+        )
+    rng, num = np.random.default_rng(0), min(len(first), len(second), _MOST)
+    both = np.concatenate([rng.permutation(x)[:num] for x in (first, second)])
+    spread = both.std(axis=0)
+    scaled = both / np.where(spread > 0, spread, 1)
+    distances = cdist(scaled, scaled)
+    signs = np.repeat([1.0, -1.0], num)
+    mixed = rng.permuted(np.tile(signs, (num_permutations, 1)), axis=1)
+    of = lambda rows: -np.einsum("ij,ij->i", rows @ distances, rows) / num**2
+    distance, others = of(signs[None])[0], of(mixed)
+    p_value = (1 + np.sum(others >= distance)) / (1 + num_permutations)
+    gap = _log_z_gap(samples.summary, other_samples.summary)
+    texts = []
+    if p_value < _UNLIKELY:
+        texts.append(
+            f"their particles have an energy distance of {distance:.3g} pooled standard "
+            f"deviations, which one distribution gives with probability {p_value:.2g}"
+        )
+    if gap > _ERRORS:
+        texts.append(f"their log Z are {gap:.1f} standard errors apart")
+    if texts:
+        warn_of_samples(
+            f"two runs differ: {' and '.join(texts)}. One has missed modes of the "
+            "other: start wider, take more steps or temperatures."
+        )
+    return Coverage(float(distance), float(p_value), gap, not texts)
+
+
+def _points(samples: Samples, group: AbstractGroup | None) -> np.ndarray:
+    points: Any = samples.particles
+    if not isinstance(points, jax.Array | np.ndarray):  # trees
+        points = samples.state.particles
+    if group is not None:
+        points = jax.jit(jax.vmap(group.canonicalize))(points)
+    return np.asarray(points, float).reshape(len(points), -1)
+
+
+def _log_z_gap(first: dict[str, Any], second: dict[str, Any]) -> float:
+    """Return how many standard errors two estimates of log Z are apart."""
+    if not ("log_z" in first and "log_z" in second):
+        return float("nan")
+    error = np.hypot(float(first["log_z_error"]), float(second["log_z_error"]))
+    gap = abs(float(first["log_z"]) - float(second["log_z"]))
+    return float(gap / max(error, 1e-30))
