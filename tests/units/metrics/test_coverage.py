@@ -15,7 +15,7 @@ def two_modes(key, weight):
     """Return points of two modes eight widths apart."""
     mode_key, key = jr.split(key)
     right = jr.uniform(mode_key, (128,)) < weight
-    return jr.normal(key, (128, 2)).at[:, 0].add(8.0 * right)
+    return jr.normal(key, (128, 2)).at[:, 0].add(jnp.where(right, 8.0, 0.0))
 
 
 def test_runs_that_missed_a_mode_are_told_apart():
