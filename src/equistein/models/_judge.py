@@ -18,6 +18,7 @@ from equistein.diffusion import (
     AbstractNoiseEnergy,
     image_bits,
     MixtureNoiseEnergy,
+    NoiseEnergy,
     repeated_denoising_loss,
 )
 from equistein.energies import AbstractEnergy
@@ -245,7 +246,7 @@ def _held_out_metrics(
             if len(part.points):
                 loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
-        if len(points):
+        if len(points) and isinstance(energy, NoiseEnergy | MixtureNoiseEnergy):
             base = eqx.tree_at(lambda e: e.network, energy, _Nothing(energy.network))
             keys = jr.split(jr.fold_in(key, 2), 4)
             untrained, loss = (

@@ -335,10 +335,7 @@ def ase() -> Any:
     try:
         import ase
     except ImportError:
-        raise MissingASE(
-            "This needs ASE, the Atomic Simulation Environment: "
-            "pip install 'equistein[ase]'."
-        ) from None
+        raise MissingASE("This needs ASE: pip install 'equistein[ase]'.") from None
     return ase
 
 

@@ -181,7 +181,8 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     positions = units["length"] * frame.positions
     value, forces = frame.entries.get(keys["energy"]), frame.vectors.get(keys["forces"])
     for kind, vectors in (("position", positions), ("force", forces)):
-        bad = ~(np.abs(np.zeros((1, 3)) if vectors is None else vectors) <= LARGEST)
+        vectors = np.zeros((1, 3)) if vectors is None else vectors
+        bad = ~(np.abs(vectors) <= LARGEST)
         if bad.any():
             row = int(bad.any(axis=1).argmax())
             raise ValueError(

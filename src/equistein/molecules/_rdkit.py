@@ -11,7 +11,6 @@ from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import atomic_numbers_of
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
-_BROKEN = 1.4  # times the length of a bond in one frame
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 _MAX_FORMS = 50  # resonance structures
 _MOST_MATCHES = 1_000_000
