@@ -15,13 +15,7 @@ from equistein._files import PART, remove_at_end
 from equistein.bridges import to_ase
 from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.molecules import (
-    formula,
-    hands,
-    score_molecules,
-    symbols_of,
-    write_xyz,
-)
+from equistein.molecules import formula, hands, score_molecules, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 

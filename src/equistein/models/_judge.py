@@ -21,11 +21,7 @@ from equistein.diffusion import (
 )
 from equistein.energies import AbstractEnergy
 from equistein.features import Coordinates
-from equistein.metrics import (
-    accuracy,
-    energy_distance,
-    expected_calibration_error,
-)
+from equistein.metrics import accuracy, energy_distance, expected_calibration_error
 from equistein.models._contrastive import features_of
 from equistein.models._model import values_at
 from equistein.molecules import (
