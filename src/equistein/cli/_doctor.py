@@ -9,12 +9,7 @@ import re
 import jax
 
 from equistein.cli._output import answer
-from equistein.data import (
-    cache_folder,
-    CACHE_VARIABLE,
-    count_compiled,
-    DATA_VARIABLE,
-)
+from equistein.data import cache_folder, CACHE_VARIABLE, count_compiled, DATA_VARIABLE
 
 _REQUIRED = re.compile(r"""^([\w.-]+)[^;]*(?:;.*extra\s*==\s*["']([a-z]+)["'])?""")
 _FOR_DEVELOPERS = ("dev", "lint", "docs", "bench")

@@ -146,9 +146,7 @@ def _from_archive(
     return QM9Isomers(np.stack(positions), charges, np.array(names))
 
 
-def _frames(
-    archive: pathlib.Path,
-) -> Iterator[tuple[int, list[str], np.ndarray]]:
+def _frames(archive: pathlib.Path) -> Iterator[tuple[int, list[str], np.ndarray]]:
     """Yield number, elements and positions of each molecule in the archive."""
     with tarfile.open(archive, "r|bz2") as packed:
         for member in packed:

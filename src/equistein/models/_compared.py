@@ -96,7 +96,7 @@ class ComparedModel:
         return dataclasses.replace(
             self.graph, generator=generator,
             energy=SummedEnergy([(1.0, known), (1.0, network)], linear.group),
-            objective=DenoisingScoreMatching(self.linear.settings.noise),
+            objective=DenoisingScoreMatching(self.linear.settings.noise),  # type: ignore
         )  # fmt: skip
 
     def _choose(self, losses: dict[str, np.ndarray]) -> tuple[str, str]:
@@ -117,7 +117,7 @@ class ComparedModel:
         )
 
 
-def _losses(key: Key, fits: Mapping[str, Fitted], points: Particles, noise: Any) -> Any:
+def _losses(key: Any, fits: Mapping[str, Fitted], points: Particles, noise: Any) -> Any:
     r"""Return $|\sigma s(x + \sigma \xi) + \xi|^2$ a coordinate of each point."""
     group, losses = fits["linear"].group, {}
     points = jnp.concatenate([group.project_points(points)] * _REPEATS)

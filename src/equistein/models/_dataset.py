@@ -25,12 +25,7 @@ from equistein.data import (
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models._contrastive import num_classes_of
 from equistein.models._settings import Problem
-from equistein.molecules import (
-    BOLTZMANN,
-    is_molecules,
-    read_molecules,
-    READ_OPTIONS,
-)
+from equistein.molecules import BOLTZMANN, is_molecules, read_molecules, READ_OPTIONS
 from equistein.training import check_on_disk
 
 _DESCRIBED = (

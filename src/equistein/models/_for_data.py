@@ -10,11 +10,7 @@ from equistein._types import AnyKey, Key, Particles
 from equistein.data import Dataset
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
 from equistein.models._compared import ComparedModel
-from equistein.models._contrastive import (
-    contrastive_model,
-    energy_for,
-    num_classes_of,
-)
+from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
 from equistein.models._denoising import graph_model, image_model
 from equistein.models._linear import linear_model, LinearModel
 from equistein.models._model import Model, with_forces

@@ -20,12 +20,7 @@ from equistein.features import (
     RandomFeatures,
     TripletBasis,
 )
-from equistein.groups import (
-    AbstractGroup,
-    Orthogonal,
-    PointCloud,
-    SpecialOrthogonal,
-)
+from equistein.groups import AbstractGroup, Orthogonal, PointCloud, SpecialOrthogonal
 from equistein.models._model import with_about
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted

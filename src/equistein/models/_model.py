@@ -100,7 +100,7 @@ class OneHanded(AbstractGenerator):
     pair: tuple[str, str] = eqx.field(static=True)
 
     @property
-    def num_at_once(self) -> int:
+    def num_at_once(self) -> int:  # type: ignore
         return self.inner.num_at_once
 
     def draw(
@@ -123,7 +123,7 @@ def with_about(fitted: Fitted, about: Mapping[str, Any]) -> Fitted:
     if generator is not None and "stereo_smiles" in about:
         first, mirrored = about["stereo_smiles"]
         species = symbols_of(about["atomic_numbers"])
-        generator = OneHanded(generator, species, (first, mirrored))
+        generator = OneHanded(generator, species, (first, mirrored))  # type: ignore
     return dataclasses.replace(fitted, generator=generator, about=dict(about))
 
 

@@ -206,8 +206,8 @@ class Trainer(eqx.Module):
         if self.mesh is not None:
             objective_state = shard_rows(objective_state, self.mesh)
             arrays = batch.points, batch.labels, batch.rows
-            arrays = shard_rows(arrays, self.mesh, self.batch_size)
-            batch = Batch(*arrays, batch.step_scale)
+            points, labels, rows = shard_rows(arrays, self.mesh, self.batch_size)
+            batch = Batch(points, labels, rows, batch.step_scale)
 
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
