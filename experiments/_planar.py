@@ -14,7 +14,13 @@ from jaxtyping import Array
 
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data, Model
+from equistein.models import (
+    AbstractSettings,
+    ContrastiveSettings,
+    for_data,
+    LinearSettings,
+    Model,
+)
 from equistein.plotting import planar_energies
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Monitor
@@ -51,6 +57,7 @@ _REWEIGHTED = (
     "The same, from a hundred copies of each point, each moved by the group at random.",
     "The equivariant network, against the same chains. likelihood_gap: how far the "
     "held-out likelihood is below that of `family`.",
+    "An energy linear in waves averaged over the group, found by one solve.",
 )
 
 
@@ -104,6 +111,7 @@ class PlanarTarget:
                 weighted,
             ),
             ("reweighted", "equivariant EBM, weights", group, weighted),
+            ("linear", "linear energy", group, config.linear),
         )  # fmt: skip
 
         def floor(trial: Trial) -> Outcome:
@@ -143,7 +151,7 @@ class PlanarTarget:
         self,
         config: PlanarConfig,
         group: AbstractGroup,
-        settings: ContrastiveSettings,
+        settings: AbstractSettings,
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
@@ -152,11 +160,14 @@ class PlanarTarget:
         if trial.name.startswith("augmented"):
             seen = augmented(trial.key(3), self.group, data, _COPIES)
             known = jnp.repeat(labels, _COPIES)
+        if isinstance(settings, LinearSettings) and not self.num_classes:
+            known = None
         model = for_data(keys[3], group, seen, known, settings=settings)
-        assert isinstance(model, Model)
         # A partial's arrays are inputs of the compiled function, not constants in it.
         likelihood = eqx.Partial(held_out_likelihood, self.plane, points)
-        if config.as_in_paper and settings.negatives == "persistent":
+        by_contrast = isinstance(settings, ContrastiveSettings)
+        if by_contrast and config.as_in_paper and settings.negatives == "persistent":
+            assert isinstance(model, Model)
             model = self.algorithm.applied(model, settings.learning_rate)
         fitted = model.fit(
             keys[4], seen, known, progress=True, checkpoint=trial.checkpoint(),
@@ -168,7 +179,9 @@ class PlanarTarget:
             fitted.sample(key, config.num_samples, label=label)
             for key, label in zip(jr.split(sample_key, len(kinds)), kinds, strict=True)
         ]
-        reached = fitted.history["log_likelihood"][-1]
+        reached = likelihood(fitted.energy)["log_likelihood"]
+        if fitted.history:
+            reached = fitted.history["log_likelihood"][-1]
         possible = self.family(data, labels).log_likelihood(points)
         numbers = {
             "likelihood_gap": possible - reached,

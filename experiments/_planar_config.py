@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import optax
 
-from equistein.models import ContrastiveSettings, Model
+from equistein.models import ContrastiveSettings, LinearSettings, Model
 from equistein.training import AbstractNegatives, adam
 from experiments._engine import AbstractConfig
 
@@ -71,6 +71,7 @@ class PlanarConfig(AbstractConfig):
         monitor_every: The epochs between two looks at the held-out likelihood.
         fit: How the paper's models are trained; the model sets the kernel.
         reweighted: How models are trained whose chains carry weights.
+        linear: How the linear energy is fitted.
         as_in_paper: Whether the paper's models are trained by its Algorithm 1.
     """
 
@@ -81,6 +82,7 @@ class PlanarConfig(AbstractConfig):
     monitor_every: int = 10
     fit: ContrastiveSettings
     reweighted: ContrastiveSettings = REWEIGHTED
+    linear: LinearSettings = LinearSettings(num_waves=100)
     as_in_paper: bool = False
 
 
@@ -101,6 +103,7 @@ def planar_presets(quick: PlanarConfig, bandwidth: float) -> dict[str, PlanarCon
         "smoke": dataclasses.replace(
             quick, num_seeds=2, num_data=32, num_test=64, num_samples=16,
             monitor_every=2, fit=tiny, reweighted=light,
+            linear=LinearSettings(num_waves=8, sample_steps=8),
         ),
         "quick": quick,
         "paper": dataclasses.replace(quick, fit=theirs, as_in_paper=True),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import time
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import jax.random as jr
 
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data, Model
+from equistein.models import ContrastiveSettings, for_data, LinearSettings
 from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
 from experiments._engine import (
     AbstractConfig,
@@ -43,6 +44,7 @@ class LearningCurvesConfig(AbstractConfig):
         num_test: Held-out points.
         num_samples: Samples drawn from each model.
         fit: How models are trained.
+        linear: How the linear energy is fitted, which takes as long as it takes.
     """
 
     num_seeds: int = 2
@@ -51,6 +53,7 @@ class LearningCurvesConfig(AbstractConfig):
     num_test: int = 2_000
     num_samples: int = 512
     fit: ContrastiveSettings = dataclasses.replace(REWEIGHTED, batch_size=100)
+    linear: LinearSettings = LinearSettings(num_waves=100)
 
 
 def entries(config: LearningCurvesConfig) -> list[Entry]:
@@ -68,11 +71,13 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
             if augment:
                 copies = max(_COPIES, _AUGMENTED // num)
                 data = augmented(keys[1], target.group, data, copies)
-            model = for_data(keys[2], group, data, settings=config.fit)
-            assert isinstance(model, Model)
+            settings = config.linear if trial.name.startswith("linear") else config.fit
+            start = time.process_time()
+            model = for_data(keys[2], group, data, settings=settings)
             fitted, batches = fit_within(
                 keys[3], model, data, config.seconds, config.fit.learning_rate
             )
+            seconds = time.process_time() - start
             points, _ = target.sample(keys[4], config.num_test)
             # Held out are all copies of a point, as a density with the symmetry has it.
             elements = target.group.sample(keys[5], len(points))
@@ -84,6 +89,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
                 f"likelihood_gap_{num}": gaps[-1],
                 f"energy_distance_{num}": distance(samples, keys[7]),
                 f"batches_{num}": batches,
+                f"seconds_{num}": seconds,
             }
         stacked = {"gap": gaps, "sizes": config.sizes}
         return seed_outcome(numbers, samples, stacked=stacked)
@@ -97,6 +103,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
 
     models = (
         ("equivariant", target.group, False, "Averaged over quarter turns."),
+        ("linear", target.group, False, "An energy linear in waves, by one solve."),
         ("plain", Trivial(), False, "The same network, which sees coordinates."),
         (
             "augmented",
@@ -124,6 +131,7 @@ LEARNING_CURVES = Experiment(
     presets={
         "smoke": LearningCurvesConfig(
             num_seeds=1, sizes=(10, 100), seconds=1e-3, num_test=20, num_samples=16,
+            linear=LinearSettings(num_waves=4, sample_steps=8),
             fit=dataclasses.replace(
                 _QUICK.fit, num_particles=16, num_steps=2, batch_size=10, widths=(4,)
             ),

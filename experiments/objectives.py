@@ -14,7 +14,13 @@ from equistein.diffusion import DenoisingScoreMatching, ScoreMatching
 from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data, Model
+from equistein.models import (
+    ContrastiveSettings,
+    for_data,
+    LinearModel,
+    LinearSettings,
+    Model,
+)
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import MALA
 from equistein.training import (
@@ -37,16 +43,18 @@ _EPOCH = 10  # batches
 
 def fit_within(
     key: Key,
-    model: Model,
+    model: Model | LinearModel,
     data: Particles,
     seconds: float,
     learning_rate: float,
 ) -> tuple[Fitted, int]:
     """Fit a model in as many batches as take so long; return their number too.
 
-    What is counted is the time of all processors, without compiling. The learning rate
-    falls over all batches.
+    A linear one is solved for, in no batches. What is counted is the time of all
+    processors, without compiling. The learning rate falls over all batches.
     """
+    if isinstance(model, LinearModel):
+        return model.fit(key, data), 0
     epochs = max(2, round(seconds / _seconds_of_epoch(key, model, data)))
     model = dataclasses.replace(
         model, num_epochs=epochs, epoch_batches=_EPOCH,
@@ -79,6 +87,7 @@ NOTES = {
     "denoising": "Denoising score matching at one level of noise.",
     "levels": "Denoising score matching of one energy over noise levels.",
     "score-matching": "Sliced score matching.",
+    "linear": "Score matching of an energy linear in features, by one solve.",
 }
 """What each objective is, by its name."""
 
@@ -100,7 +109,8 @@ class ObjectivesConfig(AbstractConfig):
         weighted_step_size: The Langevin step of chains with weights, which take a
             quarter of the steps a batch.
         fit: How persistent particles are moved, and all models drawn from, but that
-            with weights.
+            with weights, and the linear one.
+        linear: How the linear one is fitted and drawn from.
     """
 
     num_seeds: int = 1
@@ -114,11 +124,14 @@ class ObjectivesConfig(AbstractConfig):
     sigma_max: float
     weighted_step_size: float
     fit: ContrastiveSettings
+    linear: LinearSettings = LinearSettings()
 
     words: ClassVar[Mapping[str, Collection[str]]] = {"objectives": NOTES}
 
-    def settings(self, name: str) -> ContrastiveSettings:
+    def settings(self, name: str) -> ContrastiveSettings | LinearSettings:
         """Return the settings of an objective's model."""
+        if name == "linear":
+            return self.linear
         if name != "reweighted":
             return self.fit
         return dataclasses.replace(
@@ -216,9 +229,9 @@ def entries(config: ObjectivesConfig) -> list[Entry]:
         data = task.fresh(data_key, config.num_data)
         settings = config.settings(name)
         model = for_data(keys[0], group, data, settings=settings)
-        assert isinstance(model, Model)
-        objective = objectives_for(config, model, group)[name]
-        model = dataclasses.replace(model, objective=objective)
+        if isinstance(model, Model):
+            objective = objectives_for(config, model, group)[name]
+            model = dataclasses.replace(model, objective=objective)
         fitted, batches = fit_within(
             keys[1], model, data, config.seconds, config.fit.learning_rate
         )
@@ -248,8 +261,9 @@ def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
     )  # fmt: skip
     return {
         "smoke": dataclasses.replace(
-            quick, objectives=("levels", "from-data"), seconds=1e-3,
+            quick, objectives=("levels", "from-data", "linear"), seconds=1e-3,
             num_data=20, num_test=20, num_samples=16, fit=tiny,
+            linear=LinearSettings(num_waves=8, sample_steps=8),
         ),
         "quick": quick,
         "paper": dataclasses.replace(quick, num_seeds=5, seconds=60.0),
