@@ -37,9 +37,8 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     if info.is_file() and (flags := re.search(_CPU_FEATURES, info.read_text())):
         cpu = flags.group()
     name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
-    jax.config.update(
-        "jax_compilation_cache_dir", str(cache_folder() / "compiled" / name)
-    )
+    folder = str(cache_folder() / "compiled" / name)
+    jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_compilation_cache_max_size", int(max_bytes))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     # A cache that cannot be read or written only costs time.

@@ -205,8 +205,7 @@ def mode_weights(
     gaps = (samples[:, None] - modes[None]) ** 2
     gaps = gaps.reshape(len(samples), len(modes), -1)
     nearest = jnp.argmin(jnp.sum(gaps, axis=-1), axis=1)
-    weights = proportions(nearest, len(modes))
-    return nan_unless(are_numbers(samples, modes), weights)
+    return nan_unless(are_numbers(samples, modes), proportions(nearest, len(modes)))
 
 
 @check_finite_arguments

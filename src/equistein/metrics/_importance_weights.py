@@ -3,7 +3,6 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import check_particles
@@ -54,7 +53,7 @@ def reweight(
     """
     particles = check_particles(particles, "particles")
     weights, effective = _weights(particles, log_density, target)
-    if not np.isfinite(effective):
+    if not float(effective) > 0:
         raise ValueError(
             "`particles` need a finite ratio of `target` to `log_density` somewhere, "
             "but there is none: is the target zero at all of them?"
@@ -72,7 +71,7 @@ def reweight(
 def _weights(
     particles: Particles, log_density: LogDensity, target: LogDensity
 ) -> tuple[Float[Array, " particle"], Scalar]:
-    """Return the weights and their effective number, NaN without a finite ratio."""
+    """Return weights and their effective number; NaN without a finite ratio."""
     ratio = lambda point: target(point) - log_density(point)
     ratios = jax.lax.map(ratio, particles, batch_size=256)
     weights = jax.nn.softmax(jnp.where(jnp.isnan(ratios), -jnp.inf, ratios))

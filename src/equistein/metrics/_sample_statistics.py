@@ -89,8 +89,7 @@ def virial(log_density: LogDensity, points: Particles) -> Scalar:
     particles with their center of mass at the origin. Heavy-tailed: it needs thousands
     of samples.
     """
-    scores = jax.vmap(jax.grad(log_density))(points)
-    return -jnp.sum(points * scores) / len(points)
+    return -jnp.sum(points * jax.vmap(jax.grad(log_density))(points)) / len(points)
 
 
 @check_finite_arguments
