@@ -136,7 +136,8 @@ def _alone(make: Callable[[int], tuple[Callable[[], object], int]], num: int) ->
     peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     before = peak()
     run()
-    time = min(seconds(run) for _ in range(_REPEATS)) / num_steps
+    repeats = _REPEATS if num_steps > 1 else 1
+    time = min(seconds(run) for _ in range(repeats)) / num_steps
     print(json.dumps([time, peak() - before]))
 
 
