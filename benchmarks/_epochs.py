@@ -171,7 +171,7 @@ def cases() -> dict[str, Case]:
     divergence = objectives.ContrastiveDivergence(negatives)
     denoising = objectives.DenoisingScoreMatching(_NOISE)
     pictures = jr.uniform(jr.key(0), (256, 16, 16, 1))
-    model = es.models.for_data(1, es.groups.ImageRotations(), pictures)
+    model = es.models.image_model(jr.key(1), es.groups.ImageRotations(), pictures)
     return {
         "contrastive divergence, dw4": Case(
             energy, divergence, wells, 128, _contrastive, wells[:_CHAINS]

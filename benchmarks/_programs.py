@@ -34,12 +34,12 @@ def programs() -> None:
         _print(name, _sizes(ours, jr.key(0), x), _sizes(by_hand, jr.key(0), x))
     for name, case in cases().items():
         (trainer, state), (by_hand, arguments) = case.ours(), case.loop()
-        ours = _sizes(trainer.epoch, state, case.data)
-        _print(f"epoch, {name}", ours, _sizes(by_hand, *arguments))
+        sizes = _sizes(trainer.epoch, state, case.data)
+        _print(f"epoch, {name}", sizes, _sizes(by_hand, *arguments))
     diffusion, case = es.diffusion, molecules()
-    sizes, kernel = diffusion.StepSizes(1e-3, 1e-4, 100.0), es.kernels.RBF(1.0)
+    lengths, kernel = diffusion.StepSizes(1e-3, 1e-4, 100.0), es.kernels.RBF(1.0)
     for steps in (
-        diffusion.DiffusionSteps(sizes, _NUM_STEPS, kernel),
+        diffusion.DiffusionSteps(lengths, _NUM_STEPS, kernel),
         diffusion.HeunSteps(_NUM_STEPS, 100.0),
     ):
         found = _sizes(steps.run, jr.key(0), case.energy, case.data)

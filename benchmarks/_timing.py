@@ -86,7 +86,9 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Compiled:
     lowered = jax.jit(function).lower(*arguments)
     program = lowered.compile()
     took = time.perf_counter() - began
-    sizes = [text.count(" = ") for text in (lowered.as_text("hlo"), program.as_text())]
+    sizes = [
+        text.count(" = ") for text in (lowered.as_text("hlo"), str(program.as_text()))
+    ]
     analysis = program.memory_analysis()
     memory = float(analysis.temp_size_in_bytes) if analysis else float("nan")
     run = lambda: jax.block_until_ready(program(*arguments))
