@@ -8,6 +8,7 @@ import jax
 from benchmarks._blocks import blocks
 from benchmarks._clusters import clusters
 from benchmarks._draws import draws
+from benchmarks._epochs import epochs
 from benchmarks._first_calls import first_calls
 from benchmarks._growth import growth
 from benchmarks._images import images
@@ -15,6 +16,7 @@ from benchmarks._kernel_cost import kernel_cost
 from benchmarks._labels import labels
 from benchmarks._molecules import molecules
 from benchmarks._page import section, write_page
+from benchmarks._programs import programs
 from benchmarks._rates import print_rates
 from benchmarks._sampling import many_steps
 from benchmarks._tempering import tempering
@@ -23,12 +25,14 @@ from benchmarks._updates import updates
 
 BENCHMARKS = {
     "first-calls": first_calls,
+    "programs": programs,
     "draws": draws,
     "growth": growth,
     "many-steps": many_steps,
     "updates": updates,
     "blocks": blocks,
     "training": training,
+    "epochs": epochs,
     "molecules": molecules,
     "images": images,
     "tempering": tempering,

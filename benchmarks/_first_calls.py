@@ -1,4 +1,4 @@
-"""The first result in a new process, and steps after it, beside loops by hand.
+"""The first result in a new process, and later ones, beside loops by hand.
 
 `python -m benchmarks._first_calls NAME ours|by-hand` is one such process.
 """
@@ -10,13 +10,17 @@ import sys
 import time
 from typing import Any
 
+import jax
+import jax.random as jr
 import numpy as np
+
+from benchmarks._by_hand import HMC_STEPS, LOOPS, NUM_TEMPERATURES, start, two_modes
 
 _REPEATS = 5
 _SIZES = {
     "SVGD": (256, 2_000), "Langevin": (256, 2_000), "MALA": (256, 2_000),
     "ParallelTempering": (256, 2_000), "AnnealedSMC": (2_048, 200), "HMC": (1_024, 500),
-    "NUTS": (64, 500),
+    "NUTS": (64, 500), "fit of molecules": (200, 2),
 }  # fmt: skip
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
@@ -45,7 +49,9 @@ def first_calls() -> None:
             print(
                 f"{name:<20}{which:<9}{row['first']:>8.2f}{row['later']:>8.3f}"
                 f"{row['programs']:>10.0f}{ratios[0]:>7.2f}{ratios[1]:>7.2f}"
-                f"   {num} chains, {num_steps} steps",
+                f"   {num} chains, {num_steps} steps"
+                if name in LOOPS
+                else f"   {num} molecules, {num_steps} epochs",
                 flush=True,
             )
 
@@ -63,27 +69,14 @@ def _process(name: str, which: str) -> dict[str, float]:
 
 
 def _once(name: str, which: str) -> None:
-    """Run a sampler twice in this process, and print what it took as JSON."""
-    import jax
-    import jax.random as jr
-
-    from benchmarks._by_hand import LOOPS, start, two_modes
-
+    """Run or fit twice in this process, and print what it took as JSON."""
     compiled = []
     note = lambda event, *_, **__: (
         compiled.append(event) if event == _COMPILED else None
     )
-    num, num_steps = _SIZES[name]
-    x, keys = start(num), list(jr.split(jr.key(0), 2))
     jax.monitoring.register_event_duration_secs_listener(note)
-    if which == "ours":
-        import equistein as es
-
-        sampler = _sampler(name, num_steps)
-        call = lambda key: es.run(key, sampler, two_modes, x, num_steps=num_steps)
-    else:
-        loop = jax.jit(LOOPS[name], static_argnums=2)
-        call = lambda key: loop(key, x, num_steps)
+    keys = list(jr.split(jr.key(0), 2))
+    call = (_fit if name not in LOOPS else _run)(name, which)
     jax.block_until_ready(jax.tree.leaves(call(keys[0])))
     first, programs = time.perf_counter(), len(compiled)
     jax.block_until_ready(jax.tree.leaves(call(keys[1])))
@@ -91,10 +84,50 @@ def _once(name: str, which: str) -> None:
     print(json.dumps({"later": later, "programs": programs}))
 
 
-def _sampler(name: str, num_steps: int) -> Any:
+def _run(name: str, which: str) -> Any:
+    """Return a call of a sampler, from a key."""
+    num, num_steps = _SIZES[name]
+    x = start(num)
+    if which == "ours":
+        import equistein as es
+
+        sampler = sampler_named(name, num_steps)
+        return lambda key: es.run(key, sampler, two_modes, x, num_steps=num_steps)
+    loop = jax.jit(LOOPS[name], static_argnums=2)
+    return lambda key: loop(key, x, num_steps)
+
+
+def _fit(name: str, which: str) -> Any:
+    """Return a call of a fit by denoising, from a key."""
+    import equistein as es
+    from benchmarks._epochs import CHARGES, molecules
+
+    num, num_epochs = _SIZES[name]
+    case = molecules(num)
+    if which == "ours":
+        settings = es.models.DenoisingSettings(
+            num_epochs=num_epochs, epoch_batches=case.num_batches
+        )
+        group, options = es.groups.PointCloud(CHARGES, 3), {"settings": settings}
+        model = lambda: es.models.for_data(
+            1, group, case.data, atomic_numbers=CHARGES, **options
+        )
+        return lambda key: model().fit(key, case.data).energy
+    by_hand, (_, state, *data) = case.loop()
+    epoch = jax.jit(by_hand)
+
+    def fit(key: Any) -> Any:
+        trained = state
+        for each in jr.split(key, num_epochs):
+            trained, _ = epoch(each, trained, *data)
+        return trained[1]
+
+    return fit
+
+
+def sampler_named(name: str, num_steps: int) -> Any:
     """Return the library's sampler of this name, set as the loop by hand is."""
     import equistein as es
-    from benchmarks._by_hand import HMC_STEPS, NUM_TEMPERATURES
 
     if name == "SVGD":
         import optax

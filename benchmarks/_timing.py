@@ -69,21 +69,30 @@ class Compiled:
         run: Calls it, and waits until it is done.
         memory: The bytes that it takes beside arguments and results; NaN if unknown.
         compiling: The seconds that compilation took.
+        traced: The instructions of the program before it is optimized.
+        optimized: Those after.
     """
 
     run: Callable[[], Any]
     memory: float
     compiling: float = float("nan")
+    traced: int = 0
+    optimized: int = 0
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> Compiled:
     """Compile a function for its arguments."""
     began = time.perf_counter()
-    program = jax.jit(function).lower(*arguments).compile()
+    lowered = jax.jit(function).lower(*arguments)
+    program = lowered.compile()
     took = time.perf_counter() - began
+    sizes = [
+        text.count(" = ") for text in (lowered.as_text("hlo"), str(program.as_text()))
+    ]
     analysis = program.memory_analysis()
     memory = float(analysis.temp_size_in_bytes) if analysis else float("nan")
-    return Compiled(lambda: jax.block_until_ready(program(*arguments)), memory, took)
+    run = lambda: jax.block_until_ready(program(*arguments))
+    return Compiled(run, memory, took, *sizes)
 
 
 def print_times(

@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import pathlib
 import zlib
 
@@ -10,6 +11,12 @@ import pytest
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+def pytest_collection_finish():
+    """Leave what was imported to itself: looking for its garbage costs a tenth."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @contextlib.contextmanager
@@ -51,8 +58,27 @@ def _forget_compiled_code():
     """
     yield
     num = _num_mappings()
-    if num is None or num > 12_000:
+    if num is None or num > 25_000:
         jax.clear_caches()
+
+
+@contextlib.contextmanager
+def _counted():
+    names, active = [], [True]
+
+    def note(event, duration, **about):
+        if active[0] and event == "/jax/core/compile/backend_compile_duration":
+            names.append(about.get("fun_name"))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    yield names
+    active[0] = False
+
+
+@pytest.fixture(scope="session")
+def counted():
+    """What lists the programs that are compiled in a block."""
+    return _counted
 
 
 @pytest.fixture

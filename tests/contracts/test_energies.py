@@ -1,4 +1,5 @@
 import collections
+import functools
 import zlib
 
 import equinox as eqx
@@ -119,12 +120,17 @@ CASES = {
 }
 
 
+@functools.cache
+def built(name):
+    """Return each energy for each group, built once for all the tests of it."""
+    make, group, shape = CASES[name]
+    key = jr.key(zlib.crc32(name.encode()))
+    return Case(*energy_and_data(key, make, group, shape), group, shape)
+
+
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
-    """Each energy for each group, built once for all the tests of it."""
-    make, group, shape = CASES[request.param]
-    key = jr.key(zlib.crc32(request.param.encode()))
-    return Case(*energy_and_data(key, make, group, shape), group, shape)
+    return built(request.param)
 
 
 @eqx.filter_jit
@@ -133,10 +139,8 @@ def values_and_scores(energy, points):
 
 
 def test_every_energy_of_the_library_is_tried():
-    tried = {
-        type(energy_and_data(jr.key(0), make, *GROUPS[groups[0]])[0])
-        for make, groups in ENERGIES.values()
-    }
+    names = [f"{name} for {groups[0]}" for name, (_, groups) in ENERGIES.items()]
+    tried = {type(built(name).energy) for name in names}
     assert tried == classes_of(AbstractEnergy, "equistein.")
 
 
@@ -199,6 +203,7 @@ def test_logits_are_those_of_the_classes_or_an_error_that_says_why(case):
         with pytest.raises(ValueError, match="has no classes"):
             case.energy.logits(case.data[0])
         return
-    logits = case.energy.logits(case.data[0])
+    both = eqx.filter_jit(lambda energy, x: (energy.logits(x), energy.evaluate(x)))
+    logits, evaluation = both(case.energy, case.data[0])
     assert logits.shape == (num,)
-    assert np.allclose(logits, case.energy.evaluate(case.data[0]).logits)
+    assert np.allclose(logits, evaluation.logits)

@@ -11,14 +11,16 @@ from registries import some_slow
 # ------------------------------------------------------------ Stein's identity
 
 _STEIN = {name: v for name, v in KERNELS.items() if name != "like distances"}
-_CENTRED = [
-    name
-    for name, (make, _, shape) in _STEIN.items()
-    if jnp.max(jnp.abs(make(1.0).project(jnp.ones(shape)))) < 0.1
-]
 _COSTLY = ["e3", "se3", "product"]
 _WRAPPED = ["periodic", "labels that wrap", "shifts"]
 _MANY = 10_000  # a wrong score is then 10 standard errors or more from zero
+
+
+@functools.cache
+def is_centred(name):
+    """Whether the kernel acts on points whose center of mass is the origin."""
+    make, _, shape = KERNELS[name]
+    return np.max(np.abs(make(1.0).project(jnp.ones(shape)))) < 0.1
 
 
 @functools.cache
@@ -42,7 +44,7 @@ def largest_z_score(name, key, factor):
         np.asarray(jr.normal(k, (num, *shape)))
         for k, num in zip(keys, (3, _MANY), strict=True)
     )
-    if name in _CENTRED:
+    if is_centred(name):
         x, y = (z - np.mean(z, axis=1, keepdims=True) for z in (x, y))
     scores = -factor * y
     if name in _WRAPPED:  # the phases have von Mises laws

@@ -1,7 +1,9 @@
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from call_registry import CALLS
 
 from equistein.groups import PointCloud
 from equistein.metrics import (
@@ -47,3 +49,13 @@ def test_distance_is_one_of_samples(name, key):
     single = distance(first.astype(jnp.float32), second.astype(jnp.float32))
     assert np.isclose(single, there, rtol=1e-4)
     assert getattr(single, "dtype", jnp.float32) == jnp.float32
+
+
+def test_each_metric_compiles_at_most_four_programs(counted):
+    jax.clear_caches()
+    metrics = {name: row for name, row in CALLS.items() if "metrics" in name}
+    assert len(metrics) > 20
+    for name, (metric, given) in metrics.items():
+        with counted() as first:
+            metric(**given)
+        assert len(first) <= 4, (name, first)

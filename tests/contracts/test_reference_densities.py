@@ -11,27 +11,29 @@ from equistein.samplers import AbstractReference, Normal
 from equistein.samplers._geometric_path import FittedNormal
 
 REFERENCES = {  # adding a reference means adding a line
-    "normal": (Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
-    "normal off center": (Normal(jnp.array([1.0, -2.0]), 1.5), 2),
+    "normal": (lambda: Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
+    "normal off center": (lambda: Normal(jnp.array([1.0, -2.0]), 1.5), 2),
     "normal with a covariance": (
-        FittedNormal(Preconditioner.fit(jr.normal(jr.key(0), (99, 2)))),
-        2,
+        lambda: FittedNormal(Preconditioner.fit(jr.normal(jr.key(0), (99, 2)))), 2
     ),
-    "normal on clouds": (Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2)), 4),
-}
+    "normal on clouds": (
+        lambda: Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2)), 4
+    ),
+}  # fmt: skip
 every_reference = pytest.mark.parametrize(
-    ("base", "dim"), REFERENCES.values(), ids=REFERENCES.keys()
+    ("make", "dim"), REFERENCES.values(), ids=REFERENCES.keys()
 )
 
 
 def test_every_reference_is_in_the_registry():
-    kinds = {type(base) for base, _ in REFERENCES.values()}
+    kinds = {type(make()) for make, _ in REFERENCES.values()}
     assert kinds == classes_of(AbstractReference)
 
 
 @every_reference
 @pytest.mark.parametrize(("shift", "passes"), [(0.0, True), (0.1, False)])
-def test_reference_is_normalized_as_it_samples(base, dim, shift, passes, key):
+def test_reference_is_normalized_as_it_samples(make, dim, shift, passes, key):
+    base = make()
     # The mean of q / p over samples of p is the integral of q, a narrower normal.
     points = base.sample(key, 4_000)
     assert np.allclose(jax.vmap(base.project)(points), points)

@@ -37,7 +37,8 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     if info.is_file() and (flags := re.search(_CPU_FEATURES, info.read_text())):
         cpu = flags.group()
     name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
-    jax.config.update("jax_compilation_cache_dir", str(compiled_folder() / name))
+    folder = str(cache_folder() / "compiled" / name)
+    jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_compilation_cache_max_size", int(max_bytes))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     # A cache that cannot be read or written only costs time.
@@ -45,14 +46,10 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     warnings.filterwarnings("ignore", message=ignored)
 
 
-def compiled_folder() -> pathlib.Path:
-    """Return the folder of compiled programs, with one for each kind of CPU in it."""
-    return cache_folder() / "compiled"
-
-
 def count_compiled() -> tuple[int, int, int]:
-    """Return how many programs are kept, how many were used again, and their bytes."""
-    programs = [*compiled_folder().glob("*/*-cache")]
+    """Return how many programs JAX keeps, how many were used again, and their bytes."""
+    folder = jax.config.values["jax_compilation_cache_dir"] or cache_folder()
+    programs = [*pathlib.Path(folder).rglob("*-cache")]
     used = 0
     for program in programs:
         accessed = program.with_name(program.name.removesuffix("-cache") + "-atime")

@@ -44,10 +44,7 @@ def are_labels(labels: Array, num: int) -> Bool[Array, ""]:
 
 def are_numbers(*arrays: Float[Array, "..."]) -> Bool[Array, ""]:
     """Return whether no entry is NaN, which comparisons would hide."""
-    good = jnp.ones((), bool)
-    for array in arrays:
-        good &= ~jnp.any(jnp.isnan(array))
-    return good
+    return ~jnp.any(jnp.stack([jnp.any(jnp.isnan(array)) for array in arrays]))
 
 
 def nan_unless(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import check_finite_arguments
 from equistein._numbers import check_integers
@@ -35,8 +35,7 @@ def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scala
             the result is NaN.
     """
     check_labels("accuracy", labels, logits.shape[1])
-    right = jnp.argmax(logits, axis=1).astype(labels.dtype) == labels
-    return nan_unless(_are_valid(logits, labels), jnp.mean(right))
+    return jnp.mean(_confidence(logits, labels)[1])
 
 
 @check_finite_arguments
@@ -55,19 +54,28 @@ def expected_calibration_error(
     """
     check_bins("expected_calibration_error", num_bins)
     check_labels("expected_calibration_error", labels, logits.shape[1])
+    return _gaps(*_confidence(logits, labels), num_bins)
+
+
+@eqx.filter_jit
+def _confidence(logits, labels) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """Return confidences, and 1 where the likeliest class is right; NaN if invalid."""
     confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
-    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
-    right = (guessed == labels).astype(confidence.dtype)
+    right = jnp.argmax(logits, axis=1).astype(labels.dtype) == labels
+    good = are_numbers(logits) & are_labels(labels, logits.shape[1])
+    return confidence, nan_unless(good, right.astype(confidence.dtype))
+
+
+@eqx.filter_jit
+def _gaps(confidence, right, num_bins) -> Scalar:
+    # The number of a bin cancels: n_b |acc - conf| is a difference of sums.
     bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
-    rows = jnp.stack([confidence, right, jnp.ones_like(right)])
-    sums = jnp.zeros((3, num_bins), rows.dtype).at[:, bins].add(rows)
-    some = jnp.maximum(sums[2], 1)
-    gaps = jnp.abs(sums[1] / some - sums[0] / some)
-    error = jnp.sum(sums[2] / len(labels) * gaps)
-    return nan_unless(_are_valid(logits, labels), error)
+    sums = jnp.zeros(num_bins, right.dtype).at[bins].add(right - confidence)
+    return jnp.sum(jnp.abs(sums)) / len(right)
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     """Return the chance that a point of the data scores higher than another point.
 
@@ -109,12 +117,6 @@ def projected_gradient_attack(
     num = eqx.filter_eval_shape(logits, points[0]).shape[0]
     check_labels("projected_gradient_attack", labels, num)
     return _attack(logits, points, labels, radius, limits, num_steps)
-
-
-def _are_valid(
-    logits: Float[Array, "n class"], labels: Int[Array, " n"]
-) -> Bool[Array, ""]:
-    return are_numbers(logits) & are_labels(labels, logits.shape[1])
 
 
 @eqx.filter_jit
@@ -209,9 +211,7 @@ def typicality(
 
 @eqx.filter_jit
 def _typicality(statistics, points, data, labels, num_classes) -> Float[Array, " n"]:
-    def of_all(x):
-        return jax.lax.map(statistics, x, batch_size=_AT_ONCE)
-
+    of_all = lambda x: jax.lax.map(statistics, x, batch_size=_AT_ONCE)
     known, judged = of_all(data), of_all(points)
     member = jax.nn.one_hot(labels, num_classes, dtype=known.dtype)
     counts = jnp.sum(member, axis=0)

@@ -26,6 +26,7 @@ _AT_ONCE = 64  # rows of distances held together
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def energy_distance(
     first: Float[Array, "n *shape"], second: Float[Array, "m *shape"]
 ) -> Scalar:
@@ -43,6 +44,7 @@ def energy_distance(
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def wasserstein_1d(
     first: Float[Array, " n"], second: Float[Array, " m"], order: int = 1
 ) -> Scalar:
@@ -62,6 +64,7 @@ def wasserstein_1d(
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def total_variation(
     first: Float[Array, "*n"],
     second: Float[Array, "*m"],
@@ -95,6 +98,7 @@ def total_variation(
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def frechet_distance(
     first: Float[Array, "n feature"], second: Float[Array, "m feature"]
 ) -> Scalar:
@@ -191,6 +195,7 @@ def nearest_distances(
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def mode_weights(
     samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
 ) -> Float[Array, " mode"]:
@@ -200,8 +205,7 @@ def mode_weights(
     gaps = (samples[:, None] - modes[None]) ** 2
     gaps = gaps.reshape(len(samples), len(modes), -1)
     nearest = jnp.argmin(jnp.sum(gaps, axis=-1), axis=1)
-    weights = proportions(nearest, len(modes))
-    return nan_unless(are_numbers(samples, modes), weights)
+    return nan_unless(are_numbers(samples, modes), proportions(nearest, len(modes)))
 
 
 @check_finite_arguments
@@ -214,11 +218,15 @@ def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
     check_integers("`proportions`", num=num)
     check_memory("`proportions`", 9 * num * (len(labels) + 1), "take a smaller `num`")
     check_labels("proportions", labels, num)
+    return _proportions(labels, num)
+
+
+@eqx.filter_jit
+def _proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
     means = jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)
     return nan_unless(are_labels(labels, num), means)
 
 
-@eqx.filter_jit
 def _mean_distance(x: Float[Array, "n dim"], y: Float[Array, "m dim"]) -> Scalar:
     def to_all(point):
         squared = jnp.sum((point[None] - y) ** 2, axis=1)

@@ -52,15 +52,12 @@ def reweight(
         effective number.
     """
     particles = check_particles(particles, "particles")
-    log_weights = _log_ratios(particles, log_density, target)
-    log_weights = jnp.where(jnp.isnan(log_weights), -jnp.inf, log_weights)
-    if not bool(jnp.isfinite(jnp.max(log_weights))):
+    weights, effective = _weights(particles, log_density, target)
+    if not float(effective) > 0:
         raise ValueError(
             "`particles` need a finite ratio of `target` to `log_density` somewhere, "
             "but there is none: is the target zero at all of them?"
         )
-    weights = jax.nn.softmax(log_weights)
-    effective = 1 / jnp.sum(weights**2)
     if float(effective) < _FEWEST:
         warn_of_samples(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
@@ -71,8 +68,11 @@ def reweight(
 
 
 @eqx.filter_jit
-def _log_ratios(
+def _weights(
     particles: Particles, log_density: LogDensity, target: LogDensity
-) -> Float[Array, " particle"]:
+) -> tuple[Float[Array, " particle"], Scalar]:
+    """Return weights and their effective number; NaN without a finite ratio."""
     ratio = lambda point: target(point) - log_density(point)
-    return jax.lax.map(ratio, particles, batch_size=256)
+    ratios = jax.lax.map(ratio, particles, batch_size=256)
+    weights = jax.nn.softmax(jnp.where(jnp.isnan(ratios), -jnp.inf, ratios))
+    return weights, 1 / jnp.sum(weights**2)

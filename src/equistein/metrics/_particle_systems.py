@@ -72,6 +72,7 @@ class AbstractParticleDensity(eqx.Module):
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def pair_distances(points: Particles) -> Float[Array, "n pair"]:
     """Return the distance of every pair of particles of each cloud."""
     first, second = np.triu_indices(points.shape[1], k=1)
@@ -120,9 +121,8 @@ def geometric_wasserstein(
     form = closed_form(RBF(1.0), group)
     if form is not None:
         rows = max(1, _CHUNK // (len(second) * form.num_copies))
-        blocks = [first[i : i + rows] for i in range(0, len(first), rows)]
-        parts = [_exact(form, group, block, second) for block in blocks]
-        costs = np.concatenate([np.asarray(part) for part in parts])
+        blocks = (first[i : i + rows] for i in range(0, len(first), rows))
+        costs = np.concatenate([_exact(form, group, each, second) for each in blocks])
     else:
         x, y = (
             np.asarray(group.project_points(part), float) for part in (first, second)

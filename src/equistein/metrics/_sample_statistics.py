@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,6 +15,7 @@ from equistein.kernels import AbstractKernel, measured_bandwidth
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def kernel_stein_discrepancy(
     log_density: LogDensity, particles: Particles, kernel: AbstractKernel
 ) -> Scalar:
@@ -38,8 +40,8 @@ def kernel_stein_discrepancy(
 
     def diagonal(axis):
         """Return the derivative of one coordinate of psi along itself, by target."""
-        basis = jnp.zeros(particles[0].size, particles.dtype).at[axis].set(1)
-        tangent = jnp.broadcast_to(basis.reshape(particles.shape[1:]), particles.shape)
+        flat = jnp.zeros((len(particles), particles[0].size), particles.dtype)
+        tangent = flat.at[:, axis].set(1).reshape(particles.shape)
         pushed = jax.jvp(force, (particles,), (tangent,))[1]
         return jnp.sum(pushed * tangent)
 
@@ -49,6 +51,7 @@ def kernel_stein_discrepancy(
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def mean_log_likelihood(log_density: LogDensity, particles: Particles) -> Scalar:
     r"""Return $\frac1n \sum_i \log p(x_i)$.
 
@@ -78,6 +81,7 @@ def bits_per_dimension(
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def virial(log_density: LogDensity, points: Particles) -> Scalar:
     r"""The mean of $-x \cdot \nabla \log p(x)$.
 
@@ -85,11 +89,11 @@ def virial(log_density: LogDensity, points: Particles) -> Scalar:
     particles with their center of mass at the origin. Heavy-tailed: it needs thousands
     of samples.
     """
-    scores = jax.vmap(jax.grad(log_density))(points)
-    return -jnp.sum(points * scores) / len(points)
+    return -jnp.sum(points * jax.vmap(jax.grad(log_density))(points)) / len(points)
 
 
 @check_finite_arguments
+@eqx.filter_jit
 def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
     r"""The number of independent samples with the same error of the mean.
 
@@ -113,6 +117,6 @@ def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
             f"values of shape {values.shape}."
         )
     between = jnp.var(jnp.mean(values, axis=1), ddof=1)
-    floor = float(jnp.finfo(values.dtype).tiny)
-    size = num_chains * jnp.var(values) / jnp.maximum(between, floor)
+    between = jnp.maximum(between, float(jnp.finfo(values.dtype).tiny))
+    size = num_chains * jnp.var(values) / between
     return jnp.clip(size, 1.0, num_chains * num_draws)

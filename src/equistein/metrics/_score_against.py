@@ -310,15 +310,9 @@ def _draw(
 def _score(
     value: Any, floors: Any, num: int, shrink: float = 1.0, **fields: Any
 ) -> Score:
-    numbers = [float(floor) for floor in floors]
-    return Score(
-        value=float(value),
-        floor=float(np.mean(numbers)),
-        spread=float(np.std(numbers, ddof=1)) / shrink,
-        num_draws=len(numbers),
-        num_samples=num,
-        **fields,
-    )
+    numbers = np.asarray(floors, np.float64)
+    floor, spread = float(numbers.mean()), float(numbers.std(ddof=1)) / shrink
+    return Score(float(value), floor, spread, len(numbers), num, **fields)
 
 
 def _geometric(

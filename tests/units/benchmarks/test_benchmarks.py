@@ -25,18 +25,38 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
     for name in (
         "typing",
         "first-calls",
+        "programs",
         "draws",
         "growth",
         "many-steps",
         "updates",
         "blocks",
         "training",
+        "epochs",
         "tempering",
         "clusters",
         "kernel-cost",
         "labels",
     ):
         assert name in done.stdout
+
+
+SMALLEST = """
+from benchmarks import _epochs, _growth
+_growth.growth(num_sizes=1)
+for contestant in _epochs.contestants(_epochs.molecules(64)).values():
+    contestant.run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [["-c", SMALLEST], ["-m", "benchmarks._first_calls", "MALA", "ours"]],
+    ids=["growth and epochs", "first calls"],
+)
+def test_the_smallest_benchmarks_run(words):
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True, timeout=600)
 
 
 def test_contestants_take_turns_and_the_first_run_is_told_apart(timing):
