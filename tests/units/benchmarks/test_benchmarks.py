@@ -33,6 +33,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
         "training",
         "tempering",
         "clusters",
+        "force-fields",
         "kernel-cost",
         "labels",
     ):
