@@ -10,6 +10,7 @@ from benchmarks._clusters import clusters
 from benchmarks._draws import draws
 from benchmarks._epochs import epochs
 from benchmarks._first_calls import first_calls
+from benchmarks._force_fields import force_fields
 from benchmarks._growth import growth
 from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "images": images,
     "tempering": tempering,
     "clusters": clusters,
+    "force-fields": force_fields,
     "kernel-cost": kernel_cost,
     "labels": labels,
 }

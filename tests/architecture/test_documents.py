@@ -40,6 +40,8 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
 def test_a_guide_runs(guide, tmp_path, monkeypatch):
     if guide.stem == "calculators":
         pytest.importorskip("ase")
+    if guide.stem == "force-fields":
+        pytest.importorskip("openmm", reason="needs OpenMM, pip install openmm")
     programs = re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     run("\n".join(programs))

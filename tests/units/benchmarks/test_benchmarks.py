@@ -35,6 +35,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
         "epochs",
         "tempering",
         "clusters",
+        "force-fields",
         "kernel-cost",
         "labels",
     ):

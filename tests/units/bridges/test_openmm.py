@@ -1,6 +1,6 @@
 """Force fields in JAX against OpenMM's Reference platform, in double precision."""
 
-import io
+import pathlib
 import sys
 
 import equinox as eqx
@@ -18,49 +18,14 @@ KT = 8.31446261815324e-3 * 300  # kJ / mol
 FREE = {
     "nonbondedMethod": app.NoCutoff, "constraints": None, "rigidWater": False,
 }  # fmt: skip
-ALANINE = """\
-HH31 ACE 1  2.000  1.000  0.000
-CH3  ACE 1  2.000  2.090  0.000
-HH32 ACE 1  1.486  2.454  0.890
-HH33 ACE 1  1.486  2.454 -0.890
-C    ACE 1  3.427  2.641  0.000
-O    ACE 1  4.391  1.877  0.000
-N    ALA 2  3.555  3.970  0.000
-H    ALA 2  2.733  4.556  0.000
-CA   ALA 2  4.853  4.614  0.000
-HA   ALA 2  5.408  4.316  0.890
-CB   ALA 2  5.661  4.221 -1.232
-HB1  ALA 2  5.123  4.521 -2.131
-HB2  ALA 2  6.630  4.719 -1.206
-HB3  ALA 2  5.809  3.141 -1.241
-C    ALA 2  4.713  6.129  0.000
-O    ALA 2  3.601  6.653  0.000
-N    NME 3  5.846  6.835  0.000
-H    NME 3  6.737  6.359  0.000
-C    NME 3  5.846  8.284  0.000
-HH31 NME 3  4.819  8.648  0.000
-HH32 NME 3  6.360  8.648  0.890
-HH33 NME 3  6.360  8.648 -0.890
-"""
-
-
-def alanine_pdb():
-    lines = []
-    for index, line in enumerate(ALANINE.splitlines(), 1):
-        name, residue, number, x, y, z = line.split()
-        at = f"{float(x):8.3f}{float(y):8.3f}{float(z):8.3f}"
-        place = f"{index:5d} {name:>4} {residue} A{number:>4}    {at}"
-        lines.append(f"ATOM  {place}  1.00  0.00          {name[0]:>2}\n")
-    return app.PDBFile(io.StringIO("".join(lines) + "TER\nEND\n"))
+DATA = pathlib.Path(app.__file__).parent / "data"  # of OpenMM
+ALANINE = pathlib.Path(__file__).parents[3] / "benchmarks" / "alanine-dipeptide.pdb"
 
 
 def alanine(*files, **options):
-    pdb = alanine_pdb()
+    pdb = app.PDBFile(str(ALANINE))
     system = app.ForceField(*files).createSystem(pdb.topology, **FREE | options)
-    context = reference_context(system)
-    context.setPositions(pdb.positions)
-    mm.LocalEnergyMinimizer.minimize(context, maxIterations=50)
-    return system, positions_of(context)
+    return system, np.array(pdb.positions.value_in_unit(unit.nanometer))
 
 
 def nonbonded_system(particles, method=0, cutoff=1.0):
@@ -113,9 +78,7 @@ def water(num=4):
 
 def protein(*files):
     """Villin with 582 atoms, from the files that OpenMM brings."""
-    import pathlib
-
-    pdb = app.PDBFile(str(pathlib.Path(app.__file__).parent / "data" / "test.pdb"))
+    pdb = app.PDBFile(str(DATA / "test.pdb"))
     model = app.Modeller(pdb.topology, pdb.positions)
     model.deleteWater()
     others = [
@@ -129,11 +92,6 @@ def protein(*files):
 def reference_context(system):
     platform = mm.Platform.getPlatformByName("Reference")
     return mm.Context(system, mm.VerletIntegrator(0.001), platform)
-
-
-def positions_of(context):
-    state = context.getState(getPositions=True)
-    return np.array(state.getPositions(asNumpy=True)._value)
 
 
 def perturbed(start, num=20, scale=0.002):

@@ -99,11 +99,8 @@ class ForceField(eqx.Module):
         return PointCloud(range(self.num_atoms), 3, reflections=False)
 
     def _addends(self, point: Point) -> list[Array]:
-        coordinates = point.T
-        differences = coordinates[:, :, None] - coordinates[:, None, :]
-        squares = jnp.sum(differences**2, axis=0) + jnp.eye(
-            len(point), dtype=point.dtype
-        )
+        x, y, z = (each[:, None] - each[None, :] for each in point.T)
+        squares = x**2 + y**2 + z**2 + jnp.eye(len(point), dtype=point.dtype)
         return [term.energies(point, squares) for term in self._terms]
 
 

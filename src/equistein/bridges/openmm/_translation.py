@@ -29,7 +29,7 @@ _BORN_RADIUS = (
 
 REMEDY = (
     "`es.from_energy_forces` takes the energies of an OpenMM context as they are, see "
-    "the guide `calculators`."
+    "the guide `force-fields`."
 )
 
 
