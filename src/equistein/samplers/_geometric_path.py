@@ -104,30 +104,9 @@ class Normal(AbstractReference):
         return self.subspace.project(point)
 
 
-class FittedNormal(AbstractReference):
-    """The normal density with the center and the covariance of a preconditioner."""
-
-    metric: Preconditioner
-
-    def log_density(self, point: Point) -> Scalar:
-        square = jnp.sum(self.metric.whiten(point) ** 2)
-        constant = 0.5 * point.size * math.log(2 * math.pi) + self.metric.log_det
-        return -0.5 * square - constant
-
-    @accept_integer_key
-    def sample(self, key: Key, num: int) -> Particles:
-        check_integers("`sample`", num=num)
-        center = self.metric.center
-        z = jr.normal(key, (num, center.size), center.dtype)
-        return center[None] + jax.vmap(self.metric.push)(z)
-
-    def project(self, point: Point) -> Point:
-        return point
-
-
 def fit_normal(
     particles: Particles, project: Callable[[Point], Point], wider: float
-) -> AbstractReference:
+) -> AbstractReference | Preconditioner:
     """Return a normal density with the mean of some particles, `wider` than them.
 
     It has their widths, or, where they have several axes or live on a subspace, their
@@ -135,7 +114,7 @@ def fit_normal(
     """
     if project is identity and particles.ndim == 2:
         metric = Preconditioner.by_width(particles)
-        return FittedNormal(metric.scaled(jnp.full_like(metric.center, wider)))
+        return metric.scaled(jnp.full_like(metric.center, wider))
     particles = jax.vmap(project)(particles)
     center = jnp.mean(particles, axis=0)
     squares = jnp.sum((particles - center[None]) ** 2) / len(particles)
@@ -190,7 +169,7 @@ class GeometricPath(eqx.Module):
     """
 
     log_density: LogDensity
-    reference: AbstractReference | Flat
+    reference: AbstractReference | Preconditioner | Flat
 
     def evaluate(self, point: Point) -> PathWalker:
         """Return the walker at a point; a value that is not finite becomes -inf."""
@@ -207,7 +186,7 @@ class GeometricPath(eqx.Module):
     @accept_integer_key
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:
         """Return walkers at samples of the reference, of its type or of another."""
-        assert isinstance(self.reference, AbstractReference)
+        assert not isinstance(self.reference, Flat)
         points = self.reference.sample(key, num)
         return jax.vmap(self.evaluate)(points.astype(dtype or points.dtype))
 

@@ -75,28 +75,19 @@ def last_round(num_adapt: int | Int[Array, ""]) -> Int[Array, ""]:
 
 
 class ChainState(eqx.Module):
-    """What the next step needs: the walkers hold the density at the particles.
-
-    `evaluations` is their total divided by the number of chains, rounded down, and
-    `remainder` the rest of that division.
-    """
+    """What the next step needs: the walkers hold the density at the particles."""
 
     particles: Particles
     walkers: PathWalker
     parameters: ChainParameters
     evaluations: Int[Array, ""]
-    remainder: Int[Array, ""]
+    remainder: Int[Array, ""]  # of their total, divided by the number of chains
     num_adapt: Int[Array, ""]
     step: Int[Array, ""]
 
 
 class ChainInfo(eqx.Module):
-    """What a step was like.
-
-    The log density is the mean before the step; the update's norm is a root mean square
-    over the particles; `evaluations` is the mean number of score evaluations of a
-    particle so far, `undefined` how many proposals of this step have a log density NaN.
-    """
+    """What a step was like."""
 
     log_density: Scalar
     acceptance: Scalar
@@ -334,7 +325,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
         """Return this sampler with the inner one's step sizes multiplied."""
         return eqx.tree_at(lambda s: s.inner, self, self.inner.scale_steps(factor))
 
-    def _base(self, particles: Particles) -> AbstractReference | Flat:
+    def _base(self, particles: Particles) -> AbstractReference | Preconditioner | Flat:
         """Return where the path begins, for chains that start at some particles."""
         if self.reference is not None:
             return self.reference

@@ -18,7 +18,6 @@ from equistein.kernels import Preconditioner
 from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
-    FittedNormal,
     GeometricPath,
     PathWalker,
 )
@@ -48,8 +47,7 @@ _MOST_GROWTH = 4.0  # of the target's spread in a round, that the next may repea
 class TemperingState(eqx.Module):
     """What the next step needs; replicas have shape (temperature, chain).
 
-    `first_half` are the sums of the statistics when half as many steps as adapted were
-    measured.
+    `first_half` are the sums when half as many steps as adapted were measured.
     """
 
     particles: Particles
@@ -65,12 +63,10 @@ class TemperingState(eqx.Module):
 
 
 class TemperingInfo(eqx.Module):
-    """What a step was like.
+    """What a step was like: density, acceptance and update are of the target's chains.
 
-    Density, acceptance and update are those of the target's chains; `rejections` are
-    the rates at which neighbors refused to swap so far, and `barrier` is their sum.
-    At all temperatures, `evaluations` counts those of the score for each ladder, and
-    `undefined` the moves of this step to where the log density is NaN.
+    `rejections` are the rates at which neighbors refused to swap so far, `barrier` is
+    their sum; `evaluations` and `undefined` count those at all temperatures.
     """
 
     log_density: Scalar
@@ -206,11 +202,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             state.parameters, rates, replicas.walker.point, step + 1, num_adapt
         )
         half = step + 1 == num_adapt + num_adapt // 2
-        first_half = jax.tree.map(
-            lambda new, old: jnp.where(half, new, old),
-            statistics.sums,
-            state.first_half,
-        )
+        pick = lambda new, old: jnp.where(half, new, old)
+        first_half = jax.tree.map(pick, statistics.sums, state.first_half)
         spent = state.evaluations + evaluations
         new = TemperingState(
             x, replicas, parameters, betas, state.reference, statistics, first_half,
@@ -241,7 +234,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             reference = self._fitted(target, state)
             path = GeometricPath(log_density, reference)
             values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
-            return eqx.filter(reference, eqx.is_array), values
+            return reference, values
 
         fits = self.reference is None and self.reaches_reference
         if fits and parameters.metric is not None:
@@ -257,7 +250,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             statistics=state.statistics.restarted(begins, betas, new_ladder),
         )
 
-    def _fitted(self, metric: Preconditioner, state: TemperingState) -> FittedNormal:
+    def _fitted(self, metric: Preconditioner, state: TemperingState) -> Preconditioner:
         """Return a reference around the target's chains: in each round less wide.
 
         Where the chains spread in the last round, they may spread as much again.
@@ -265,9 +258,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         last = last_round(state.num_adapt).astype(metric.center.dtype)
         left = 1 - state.step.astype(last.dtype) / last
         wider = _WIDER * (self.reach / _WIDER) ** left
-        return FittedNormal(
-            metric.scaled(wider * jnp.clip(metric.growth, 1, _MOST_GROWTH))
-        )
+        return metric.scaled(wider * jnp.clip(metric.growth, 1, _MOST_GROWTH))
 
     def summary(self, state: TemperingState) -> dict[str, Any]:
         """Return the ladder, how points travel in it, and log Z.

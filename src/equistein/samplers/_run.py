@@ -274,8 +274,8 @@ def _check_density(
         error.add_note("`es.run(..., check=False)` continues without this check.")
         raise
     reason = "where the density is constant, or rounded to be, nothing guides them."
-    text = unguided_warning(np.asarray(points), scores, "at the start", reason)
-    return (text,) if text else ()
+    points = np.asarray(points)
+    return tuple(unguided_warning(points, scores, "at the start", reason))
 
 
 @eqx.filter_jit
@@ -325,10 +325,8 @@ def _loop(
                         flags = new.state.step, new.failed, new.converged
                         # One transfer: separate ones would each wait for the device.
                         chunk, flags = jax.device_get(fetch((tuple(chunk), flags)))
-                        status, chunks = (
-                            new,
-                            [*chunks, chunk],
-                        )  # one statement: both or neither, if Ctrl-C comes
+                        # One statement: both or neither, if Ctrl-C comes.
+                        status, chunks = new, [*chunks, chunk]
                         step, failed, converged = flags
                         bar.update(int(np.min(step - before)) - bar.n)
                         ended = np.any(failed) or np.all(converged)

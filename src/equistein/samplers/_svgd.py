@@ -49,11 +49,7 @@ class SVGDState(eqx.Module):
 
 
 class SVGDInfo(eqx.Module):
-    """What a step was like, before it moved the particles.
-
-    Norms are root mean squares over the particles; `evaluations` counts those of the
-    score at each particle so far.
-    """
+    """What a step was like, before it moved the particles."""
 
     log_density: Scalar
     force_norm: Scalar
@@ -123,9 +119,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def scale_steps(self, factor: float | Scalar) -> "SVGD":
         """Return this sampler with its updates and its Langevin step multiplied."""
-        langevin = (
-            scale_steps(self.langevin, factor) if self._is_noisy else self.langevin
-        )
+        langevin = self.langevin
+        langevin = scale_steps(langevin, factor) if self._is_noisy else langevin
         before = 1.0 if self.factor is None else self.factor
         return dataclasses.replace(self, factor=before * factor, langevin=langevin)
 
