@@ -309,19 +309,15 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             parameters = self.inner.adapt(parameters, rate)
             return walkers, parameters, count + 1, before, now, totals
 
-        zero = 0 * one
-        totals = zero, zero, jnp.zeros((), int)
+        totals = 0 * one, 0 * one, jnp.zeros((), int)
         start = walkers, parameters, jnp.zeros((), int), one, one, totals
-        walkers, parameters, count, *_, totals = jax.lax.while_loop(
-            unfinished, move, start
-        )
+        end = jax.lax.while_loop(unfinished, move, start)
+        walkers, parameters, count, *_, totals = end
         return walkers, parameters, count, totals
 
 
 def _with_metrics(
-    parameters: ChainParameters,
-    points: Float[Array, "run member dim"],
-    log_weights: Float[Array, "run member"],
+    parameters: ChainParameters, points: Array, log_weights: Float[Array, "run member"]
 ) -> ChainParameters:
     """Return parameters whose metrics are along the shape of the next run's particles.
 
@@ -335,9 +331,8 @@ def _with_metrics(
         return metric.updated(sums, ess_fraction(log_weights) * num)
 
     others = (jnp.roll(leaf, 1, axis=0) for leaf in (points, log_weights))
-    return dataclasses.replace(
-        parameters, metric=jax.vmap(updated)(parameters.metric, *others)
-    )
+    metric = jax.vmap(updated)(parameters.metric, *others)
+    return dataclasses.replace(parameters, metric=metric)
 
 
 def _standardized(points: Particles) -> Float[Array, "particle size"]:

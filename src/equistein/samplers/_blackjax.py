@@ -84,9 +84,7 @@ class BlackJAXChains(AbstractMarkovChains):
         from blackjax.mcmc.hmc import HMCState  # the state of all three algorithms
 
         shape, dtype = walker.point.shape, walker.point.dtype
-        metric = parameters.metric
-        if metric is None:
-            metric = subspace_metric(self.project, shape)
+        metric = parameters.metric or subspace_metric(self.project, shape)
         # BlackJAX moves z, from 0, in JAX's default precision.
         metric = jax.tree.map(lambda leaf: leaf.astype(float), metric)
         tempered = path.at(beta)
@@ -187,7 +185,19 @@ def from_blackjax(
     """
     if num_adapt is not None:
         check_integers("from_blackjax", 0, num_adapt=num_adapt)
-    name = _name_of(algorithm)
+    try:
+        import blackjax
+    except ImportError as error:
+        raise ImportError(
+            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
+        ) from error
+    known = [name for name in _OPTIONS if algorithm is getattr(blackjax, name)]
+    if not known:
+        raise ValueError(
+            f"from_blackjax needs one of {', '.join(f'blackjax.{n}' for n in _OPTIONS)}"
+            f", itself and not what it returns for a density, but got {algorithm!r}."
+        )
+    (name,) = known
     option, default = _OPTIONS[name]
     if options.keys() - {option} or (default is None and not options):
         raise ValueError(
@@ -205,32 +215,12 @@ def from_blackjax(
     )
 
 
-def _name_of(algorithm: Any) -> str:
-    """Return BlackJAX's name of one of the algorithms that are taken."""
-    try:
-        import blackjax
-    except ImportError as error:
-        raise ImportError(
-            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
-        ) from error
-
-    for name in _OPTIONS:
-        if algorithm is getattr(blackjax, name):
-            return name
-    names = ", ".join(f"blackjax.{name}" for name in _OPTIONS)
-    raise ValueError(
-        f"from_blackjax needs one of {names}, itself and not what it returns for a "
-        f"density, but got {algorithm!r}."
-    )
-
-
 @check_arguments
 def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> Any:
     """Return a sampler as a `blackjax.base.SamplingAlgorithm`, of all particles."""
     from blackjax.base import SamplingAlgorithm
 
-    def init(position: Particles, rng_key: Any = None):
-        del rng_key  # no sampler here starts at random
+    def init(position: Particles, rng_key: Any = None):  # none starts at random
         return sampler.init(position, log_density)
 
     def step(rng_key, state):

@@ -22,23 +22,20 @@ _SHIFT, _CHANCE = 0.04, 1e-3  # of means; that a sound run is warned of
 def path_warnings(samples: Samples, start: np.ndarray) -> Iterator[str]:
     """Yield the warnings of a run along a path to the target, from its start."""
     state, summary = samples.state, samples.summary
-    particles = np.asarray(samples.particles, float)
     if isinstance(state, SMCState):
         yield from _of_populations(summary)
         yield from _of_landing(state)
-        yield from _of_width(particles, start)
+        yield from _of_width(np.asarray(samples.particles, float), start)
     elif isinstance(state, TemperingState):
         yield from _of_halves(summary)
-        yield from _of_ladder(state, summary, particles, start)
+        yield from _of_ladder(state, samples, start)
 
 
 def _of_ladder(
-    state: TemperingState,
-    summary: dict[str, Any],
-    particles: np.ndarray,
-    start: np.ndarray,
+    state: TemperingState, samples: Samples, start: np.ndarray
 ) -> Iterator[str]:
     """Warn of temperatures that do not swap, and of chains that still spread."""
+    summary, particles = samples.summary, np.asarray(samples.particles, float)
     refused = float(np.max(summary["rejections"], initial=0))
     if refused > _REFUSED:
         yield (

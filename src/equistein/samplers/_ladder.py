@@ -122,8 +122,7 @@ def _note_arrivals(replicas: Replicas) -> Replicas:
     trips = trips.at[0].add((heading[0] == _TO_TARGET).astype(int))
     heading = heading.at[0].set(_TO_HOT)
     last = jnp.where(heading[-1] == _TO_HOT, _TO_TARGET, heading[-1])
-    heading = heading.at[-1].set(last) if len(heading) > 1 else heading
-    return Replicas(replicas.walker, heading, trips)
+    return Replicas(replicas.walker, heading.at[-1].set(last), trips)
 
 
 class PathStatistics(eqx.Module):
@@ -161,12 +160,10 @@ class PathStatistics(eqx.Module):
     num_steps: Scalar
 
     @classmethod
-    def empty(
-        cls, num: int, chains: int, offsets: Float[Array, " pair"]
-    ) -> "PathStatistics":
+    def empty(cls, chains: int, offsets: Float[Array, " pair"]) -> "PathStatistics":
         """Return the statistics of no step."""
-        log_zero = jnp.full((num - 1, chains), -jnp.inf, offsets.dtype)
-        ratios = jnp.zeros((num, chains), offsets.dtype)
+        log_zero = jnp.full((len(offsets), chains), -jnp.inf, offsets.dtype)
+        ratios = jnp.zeros((len(offsets) + 1, chains), offsets.dtype)
         pairs, none = jnp.zeros_like(offsets), jnp.zeros((), offsets.dtype)
         return cls(pairs, pairs, ratios, offsets, log_zero, log_zero, none)
 
@@ -216,8 +213,7 @@ class PathStatistics(eqx.Module):
         ratios = jnp.where(jnp.isfinite(ratios), ratios, self.offsets)
         total = jnp.concatenate([jnp.zeros_like(ratios[:1]), jnp.cumsum(ratios)])
         places = interpolate(-new, -betas, total)
-        num, chains = self.log_ratios.shape
-        empty = self.empty(num, chains, places[1:] - places[:-1])
+        empty = self.empty(self.log_ratios.shape[1], places[1:] - places[:-1])
         pick = lambda new, old: jnp.where(restarts, new, old)
         return jax.tree.map(pick, empty, self)
 

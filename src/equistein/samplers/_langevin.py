@@ -79,7 +79,6 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
 
     def init(self, particles: Particles, log_density: LogDensity) -> LangevinState:
         """Build the state; the particles are projected."""
-        del log_density
         return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
 
     def scale_steps(self, factor: float | Scalar) -> "Langevin":

@@ -36,6 +36,7 @@ from equistein.samplers._steps import (
 _GAIN = 0.2  # change of the log step size per unit of acceptance rate
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _INDEPENDENT = 0.1  # of the draws of a chain, about
+_NUM_CHECKED = 64  # samples of the reference
 NUM_ADAPT = 1_000  # where the number of steps is not known
 
 Move: TypeAlias = tuple[
@@ -221,8 +222,8 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
             first = self.default_step if self.step_size is None else self.step_size
             size = jnp.where(ends, jnp.log(jnp.asarray(first, size.dtype)), size)
             kept = jnp.where(ends | at_half, 0, 1).astype(size.dtype)
-            metric = cond_if_any_run(ends, updated, metric)
-            return ChainParameters(size, metric, total * kept)
+            new = cond_if_any_run(ends, updated, metric)
+            return ChainParameters(size, new, total * kept)
 
         return cond_if_any_run(step <= num_adapt, learned, parameters)
 
@@ -269,9 +270,6 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     def log_densities(self, state: ChainState) -> Float[Array, " particle"]:
         return state.walkers.value
-
-
-_NUM_CHECKED = 64  # samples of the reference
 
 
 class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):

@@ -32,7 +32,6 @@ class AbstractMetropolis(AbstractMarkovChains):
     One leapfrog of the step $\sqrt{2 \eta}$ is the Langevin proposal of `MALA`.
     """
 
-    num_adapt: eqx.AbstractVar[int | Int[Array, ""] | None]
     num_leapfrogs: eqx.AbstractVar[int]
     score_clip: eqx.AbstractVar[float | Scalar | None]
     num_uniforms: ClassVar[int] = 1
@@ -79,9 +78,8 @@ class AbstractMetropolis(AbstractMarkovChains):
             walker = path.evaluate_raw(walker.point + push(step * momentum))
             return walker, kicked(walker, momentum)
 
-        proposal, momentum = jax.lax.fori_loop(
-            0, self.num_leapfrogs, leap, (walker, start)
-        )
+        begin = walker, start
+        proposal, momentum = jax.lax.fori_loop(0, self.num_leapfrogs, leap, begin)
         value, new_value = (path.tempered(w, beta)[0] for w in (walker, proposal))
         kinetic = 0.5 * (jnp.sum(momentum**2) - jnp.sum(start**2))
         log_ratio = new_value - value - kinetic

@@ -16,12 +16,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_score_clip
 from equistein._sharding import split_over_devices
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.kernels import (
-    AbstractBandwidth,
-    AbstractKernel,
-    measured_bandwidth,
-    RBF,
-)
+from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth, RBF
 from equistein.samplers._base import AbstractSampler, cond_if_any_run
 from equistein.samplers._optimizers import canonical_optimizer, vector_adam
 from equistein.samplers._steps import (
@@ -130,7 +125,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def init(self, particles: Particles, log_density: LogDensity) -> SVGDState:
         """Build the state; the particles are projected."""
-        del log_density
         particles = self._project(particles)
         return SVGDState(
             particles,
