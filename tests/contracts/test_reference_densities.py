@@ -8,7 +8,6 @@ from registries import classes_of
 from equistein.groups import Orthogonal, PointCloud
 from equistein.kernels import Preconditioner
 from equistein.samplers import AbstractReference, Normal
-from equistein.samplers._geometric_path import FittedNormal
 
 REFERENCES = {  # adding a reference means adding a line
     "normal": (lambda: Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),

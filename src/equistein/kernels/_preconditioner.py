@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float
 
-from equistein._check_arguments import check_arguments
+from equistein._check_arguments import accept_integer_key, check_arguments
+from equistein._numbers import check_integers
 from equistein._products import matmul
-from equistein._types import Particles, Point, Scalar
+from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 
 _DENSE = 100  # dimensions, at most, of a covariance with correlations
@@ -132,6 +133,22 @@ class Preconditioner(eqx.Module):
     def whiten(self, point: Point) -> Float[Array, " dim"]:
         """Return the coordinates z of a point."""
         return self._times(self.inverse, point - self.center)
+
+    def log_density(self, point: Point) -> Scalar:
+        r"""Return that of a point under the normal $\mathcal N(c, F F^\top)$."""
+        constant = 0.5 * point.size * math.log(2 * math.pi) + self.log_det
+        return -0.5 * jnp.sum(self.whiten(point) ** 2) - constant
+
+    @accept_integer_key
+    def sample(self, key: Key, num: int) -> Particles:
+        """Draw points of that normal density."""
+        check_integers("`sample`", num=num)
+        z = jr.normal(key, (num, self.center.size), self.center.dtype)
+        return self.center[None] + jax.vmap(self.push)(z)
+
+    def project(self, point: Point) -> Point:
+        """Return the point: the normal density is positive everywhere."""
+        return point
 
     @property
     def covariance(self) -> Float[Array, "dim dim"]:

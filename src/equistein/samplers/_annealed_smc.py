@@ -46,12 +46,7 @@ _SLOW = 0.01  # change of that correlation in a move that is none
 
 
 class SMCState(eqx.Module):
-    """What the next step needs; walkers have shape (run, member of the run).
-
-    `pilots` is how many more times the path may be walked to learn the reference;
-    `begins` whether the next step begins at the reference, `landed` the particles when
-    all runs had reached the target, infinite before.
-    """
+    """What the next step needs; walkers have shape (run, member of the run)."""
 
     particles: Particles
     walkers: PathWalker
@@ -60,20 +55,15 @@ class SMCState(eqx.Module):
     log_normalizers: Float[Array, " run"]
     parameters: ChainParameters
     reference: PyTree
-    pilots: Int[Array, ""]
-    begins: Bool[Array, ""]
-    landed: Particles
+    pilots: Int[Array, ""]  # left, to learn the reference
+    begins: Bool[Array, ""]  # at the reference, in the next step
+    landed: Particles  # when all runs had reached the target; infinite before
     evaluations: Int[Array, ""]
     step: Int[Array, ""]
 
 
 class SMCInfo(eqx.Module):
-    """What a step was like.
-
-    The inverse temperature is the least of all runs; `ess_fraction` is that of the
-    worst run, before resampling; `evaluations` counts those of the score for each
-    particle, and `undefined` the moves of this step to where the log density is NaN.
-    """
+    """What a step was like; of the worst run, before resampling, `ess_fraction`."""
 
     log_density: Scalar
     acceptance: Scalar
@@ -155,8 +145,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             )
         x = jax.vmap(self.inner.project)(particles)
         parameters, base = self._parameters(x, num_runs), self._base(x)
-        is_learned = isinstance(base, FittedNormal) and parameters.metric is not None
-        pilots = _PILOTS if is_learned else 0
+        pilots = _PILOTS if isinstance(base, FittedNormal) else 0
         zero, of_runs = jnp.zeros((), int), jnp.zeros(num_runs, x.dtype)
         walkers = jax.vmap(GeometricPath(log_density, base).evaluate)(x)
         by_run = lambda leaf: leaf.reshape(num_runs, -1, *leaf.shape[1:])
@@ -197,8 +186,9 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         )  # fmt: skip
         if isinstance(path.reference, FittedNormal):
             new = self._after_pilot(new, path.reference)
+        value = jnp.mean(walkers.value, where=jnp.isfinite(walkers.value))
         info = SMCInfo(
-            _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
+            jnp.nan_to_num(value), jnp.mean(rates), rms(x - state.particles),
             jnp.min(new.inverse_temperatures), jnp.min(shares), evaluations,
             jnp.sum(undefined),
         )  # fmt: skip
@@ -252,9 +242,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             old, x = reference.metric, state.particles
             metric = old.updated(old.sums(x), len(x))
             wider = _WIDER * jnp.clip(metric.growth, 1, _MOST_GROWTH)
-            new = reference.refit(metric.scaled(wider))
             left = jnp.where(jnp.max(metric.growth) > 1, state.pilots - 1, 0)
-            return eqx.filter(new, eqx.is_array), left
+            return reference.refit(metric.scaled(wider)), left
 
         arrays, pilots = cond_if_any_run(ends, learned, (state.reference, state.pilots))
         none = lambda leaf: jnp.where(ends, jnp.zeros_like(leaf), leaf)
@@ -299,18 +288,14 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
     def _moved(self, key, path, walkers, beta, parameters, at_target):
         """Move the particles until they have forgotten where they were, or once."""
-        begun = _standardized(walkers.point)
-        most = _MOST_MOVES if self.num_moves is None else self.num_moves
-        if self.num_moves is None:
-            most = jnp.where(at_target, 1, most)
+        begun, is_fixed = _standardized(walkers.point), self.num_moves is not None
+        most = self.num_moves or jnp.where(at_target, 1, _MOST_MOVES)
         one = jnp.ones((), begun.dtype)
 
         def unfinished(carry):
             *_, count, before, now, _ = carry
-            if self.num_moves is not None:
-                return count < most
             falls = (count < 2) | (before - now > _SLOW)
-            return (count < most) & (now > _FORGOTTEN) & falls
+            return (count < most) & (((now > _FORGOTTEN) & falls) | is_fixed)
 
         def move(carry):
             walkers, parameters, count, _, before, totals = carry
@@ -324,19 +309,15 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             parameters = self.inner.adapt(parameters, rate)
             return walkers, parameters, count + 1, before, now, totals
 
-        zero = 0 * one
-        totals = zero, zero, jnp.zeros((), int)
+        totals = 0 * one, 0 * one, jnp.zeros((), int)
         start = walkers, parameters, jnp.zeros((), int), one, one, totals
-        walkers, parameters, count, *_, totals = jax.lax.while_loop(
-            unfinished, move, start
-        )
+        end = jax.lax.while_loop(unfinished, move, start)
+        walkers, parameters, count, *_, totals = end
         return walkers, parameters, count, totals
 
 
 def _with_metrics(
-    parameters: ChainParameters,
-    points: Float[Array, "run member dim"],
-    log_weights: Float[Array, "run member"],
+    parameters: ChainParameters, points: Array, log_weights: Float[Array, "run member"]
 ) -> ChainParameters:
     """Return parameters whose metrics are along the shape of the next run's particles.
 
@@ -350,9 +331,8 @@ def _with_metrics(
         return metric.updated(sums, ess_fraction(log_weights) * num)
 
     others = (jnp.roll(leaf, 1, axis=0) for leaf in (points, log_weights))
-    return dataclasses.replace(
-        parameters, metric=jax.vmap(updated)(parameters.metric, *others)
-    )
+    metric = jax.vmap(updated)(parameters.metric, *others)
+    return dataclasses.replace(parameters, metric=metric)
 
 
 def _standardized(points: Particles) -> Float[Array, "particle size"]:
@@ -360,13 +340,6 @@ def _standardized(points: Particles) -> Float[Array, "particle size"]:
     flat = points.reshape(len(points), -1)
     gaps = flat - jnp.mean(flat, axis=0, keepdims=True)
     return gaps / jnp.sqrt(jnp.mean(gaps**2, axis=0, keepdims=True) + 1e-30)
-
-
-def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:
-    """Return the mean, without particles that have no weight."""
-    finite = jnp.isfinite(values)
-    count = jnp.maximum(jnp.sum(finite), 1).astype(values.dtype)
-    return jnp.sum(jnp.where(finite, values, 0)) / count
 
 
 def next_temperature(

@@ -46,22 +46,18 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     def log_densities(self, state: State) -> Float[Array, " particle"] | None:
         """Return the log densities that the state holds of its particles, if any."""
-        del state
         return None
 
     def summary(self, state: State) -> dict[str, Any]:
         """Return results of a run beyond the particles, such as weights, in NumPy."""
-        del state
         return {}
 
     def for_steps(self, num_steps: int) -> "AbstractSampler[State, Info]":
         """Return this sampler as a run from its start, of so many steps, needs it."""
-        del num_steps
         return self
 
     def scale_steps(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
         """Return this sampler with its step sizes, if it has any, multiplied."""
-        del factor
         return self
 
     def shard(self, mesh: Mesh) -> "AbstractSampler":
@@ -149,7 +145,6 @@ def _any_run(condition: Bool[Array, ""]) -> Bool[Array, ""]:
 
 @_any_run.def_vmap
 def _any_of_many(size, batched, condition):
-    del size
     (is_batched,) = batched
     combined = jnp.any(condition, axis=0) if is_batched else condition
     return _any_run(combined), False

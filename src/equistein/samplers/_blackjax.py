@@ -1,8 +1,7 @@
 """Samplers made of algorithms of BlackJAX, and in its form."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -85,9 +84,7 @@ class BlackJAXChains(AbstractMarkovChains):
         from blackjax.mcmc.hmc import HMCState  # the state of all three algorithms
 
         shape, dtype = walker.point.shape, walker.point.dtype
-        metric = parameters.metric
-        if metric is None:
-            metric = subspace_metric(self.project, shape)
+        metric = parameters.metric or subspace_metric(self.project, shape)
         # BlackJAX moves z, from 0, in JAX's default precision.
         metric = jax.tree.map(lambda leaf: leaf.astype(float), metric)
         tempered = path.at(beta)
@@ -99,7 +96,8 @@ class BlackJAXChains(AbstractMarkovChains):
         value, score = path.tempered(walker, beta)
         pulled = metric.pull(score.ravel().astype(float))
         start = jnp.zeros_like(pulled)
-        with _lenient():
+        # BlackJAX's code does not run where a user sets these two to be strict.
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
             end, info = kernel(
                 noise, HMCState(start, value.astype(float), pulled),  # type: ignore
                 lambda z: tempered(point(z)).astype(float),
@@ -107,11 +105,10 @@ class BlackJAXChains(AbstractMarkovChains):
                 inverse_mass_matrix=jnp.ones_like(start), **self.options,
             )  # fmt: skip
             rate = jnp.nan_to_num(jnp.asarray(info.acceptance_rate), posinf=0.0)
-            ends = (
-                (info.trajectory_leftmost_state, info.trajectory_rightmost_state)
-                if self.algorithm == "nuts"
-                else (info.proposal,)
-            )
+            if self.algorithm == "nuts":
+                ends = info.trajectory_leftmost_state, info.trajectory_rightmost_state
+            else:
+                ends = (info.proposal,)
             undefined = [jnp.isnan(jnp.asarray(end.logdensity)) for end in ends]
             spent = jnp.asarray(info.num_integration_steps).astype(int)
             if self.algorithm == "adjusted_mclmc":  # whose integrator takes two a step
@@ -140,13 +137,6 @@ class BlackJAXChains(AbstractMarkovChains):
                 f"blackjax.{self.algorithm} turns its velocity and needs at least two "
                 "dimensions, but points have one."
             )
-
-
-@contextmanager
-def _lenient() -> Iterator[None]:
-    """Allow BlackJAX's code what it needs of JAX."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @check_arguments
@@ -195,7 +185,19 @@ def from_blackjax(
     """
     if num_adapt is not None:
         check_integers("from_blackjax", 0, num_adapt=num_adapt)
-    name = _name_of(algorithm)
+    try:
+        import blackjax
+    except ImportError as error:
+        raise ImportError(
+            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
+        ) from error
+    known = [name for name in _OPTIONS if algorithm is getattr(blackjax, name)]
+    if not known:
+        raise ValueError(
+            f"from_blackjax needs one of {', '.join(f'blackjax.{n}' for n in _OPTIONS)}"
+            f", itself and not what it returns for a density, but got {algorithm!r}."
+        )
+    (name,) = known
     option, default = _OPTIONS[name]
     if options.keys() - {option} or (default is None and not options):
         raise ValueError(
@@ -213,32 +215,12 @@ def from_blackjax(
     )
 
 
-def _name_of(algorithm: Any) -> str:
-    """Return BlackJAX's name of one of the algorithms that are taken."""
-    try:
-        import blackjax
-    except ImportError as error:
-        raise ImportError(
-            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
-        ) from error
-
-    for name in _OPTIONS:
-        if algorithm is getattr(blackjax, name):
-            return name
-    names = ", ".join(f"blackjax.{name}" for name in _OPTIONS)
-    raise ValueError(
-        f"from_blackjax needs one of {names}, itself and not what it returns for a "
-        f"density, but got {algorithm!r}."
-    )
-
-
 @check_arguments
 def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> Any:
     """Return a sampler as a `blackjax.base.SamplingAlgorithm`, of all particles."""
     from blackjax.base import SamplingAlgorithm
 
-    def init(position: Particles, rng_key: Any = None):
-        del rng_key  # no sampler here starts at random
+    def init(position: Particles, rng_key: Any = None):  # none starts at random
         return sampler.init(position, log_density)
 
     def step(rng_key, state):

@@ -124,27 +124,24 @@ class FittedNormal(AbstractReference):
         return FittedNormal(metric, self.periods)
 
     def log_density(self, point: Point) -> Scalar:
-        squares = self.metric.whiten(point) ** 2
         if self.periods is None:
-            constant = 0.5 * point.size * math.log(2 * math.pi) + self.metric.log_det
-            return -0.5 * jnp.sum(squares) - constant
+            return self.metric.log_density(point)
         periods = self.periods.astype(point.dtype)
-        wraps = jnp.isfinite(periods)
-        normal = -0.5 * squares - 0.5 * math.log(2 * math.pi)
-        uniform = -jnp.log(jnp.where(wraps, periods, 1))
-        return jnp.sum(jnp.where(wraps, uniform, normal)) - self.metric.log_det
+        wraps = jnp.isfinite(periods)  # where the metric's density is N(c, 1)
+        uniform = 0.5 * math.log(2 * math.pi) - jnp.log(jnp.where(wraps, periods, 1))
+        normal = self.metric.log_density(jnp.where(wraps, self.metric.center, point))
+        return normal + jnp.sum(jnp.where(wraps, uniform, 0))
 
     @accept_integer_key
     def sample(self, key: Key, num: int) -> Particles:
-        check_integers("`sample`", num=num)
-        center = self.metric.center
-        z = jr.normal(key, (num, center.size), center.dtype)
-        points = center[None] + jax.vmap(self.metric.push)(z)
+        points = self.metric.sample(key, num)
         if self.periods is None:
             return points
         wraps, periods = jnp.isfinite(self.periods), self.periods.astype(points.dtype)
-        uniform = jnp.where(wraps, periods, 1)[None] * jax.scipy.stats.norm.cdf(z)
-        return jnp.where(wraps[None], uniform, points)
+        chances = jax.scipy.stats.norm.cdf(points - self.metric.center[None])
+        return jnp.where(
+            wraps[None], jnp.where(wraps, periods, 1)[None] * chances, points
+        )
 
     def project(self, point: Point) -> Point:
         return point
@@ -160,7 +157,7 @@ def fit_normal(
     """
     if project is identity and particles.ndim == 2:
         metric = Preconditioner.by_width(particles)
-        return FittedNormal(metric.scaled(jnp.full_like(metric.center, wider)))
+        return metric.scaled(jnp.full_like(metric.center, wider))
     particles = jax.vmap(project)(particles)
     center = jnp.mean(particles, axis=0)
     squares = jnp.sum((particles - center[None]) ** 2) / len(particles)
@@ -232,7 +229,7 @@ class GeometricPath(eqx.Module):
     @accept_integer_key
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:
         """Return walkers at samples of the reference, of its type or of another."""
-        assert isinstance(self.reference, AbstractReference)
+        assert not isinstance(self.reference, Flat)
         points = self.reference.sample(key, num)
         return jax.vmap(self.evaluate)(points.astype(dtype or points.dtype))
 

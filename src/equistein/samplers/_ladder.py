@@ -161,12 +161,10 @@ class PathStatistics(eqx.Module):
     num_steps: Scalar
 
     @classmethod
-    def empty(
-        cls, num: int, chains: int, offsets: Float[Array, " pair"]
-    ) -> "PathStatistics":
+    def empty(cls, chains: int, offsets: Float[Array, " pair"]) -> "PathStatistics":
         """Return the statistics of no step."""
-        log_zero = jnp.full((num - 1, chains), -jnp.inf, offsets.dtype)
-        ratios = jnp.zeros((num, chains), offsets.dtype)
+        log_zero = jnp.full((len(offsets), chains), -jnp.inf, offsets.dtype)
+        ratios = jnp.zeros((len(offsets) + 1, chains), offsets.dtype)
         pairs, none = jnp.zeros_like(offsets), jnp.zeros((), offsets.dtype)
         return cls(pairs, pairs, ratios, offsets, log_zero, log_zero, none)
 
@@ -216,8 +214,7 @@ class PathStatistics(eqx.Module):
         ratios = jnp.where(jnp.isfinite(ratios), ratios, self.offsets)
         total = jnp.concatenate([jnp.zeros_like(ratios[:1]), jnp.cumsum(ratios)])
         places = interpolate(-new, -betas, total)
-        num, chains = self.log_ratios.shape
-        empty = self.empty(num, chains, places[1:] - places[:-1])
+        empty = self.empty(self.log_ratios.shape[1], places[1:] - places[:-1])
         pick = lambda new, old: jnp.where(restarts, new, old)
         return jax.tree.map(pick, empty, self)
 

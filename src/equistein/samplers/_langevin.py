@@ -34,11 +34,7 @@ class LangevinState(eqx.Module):
 
 
 class LangevinInfo(eqx.Module):
-    """What a step was like, before it moved the particles.
-
-    The norms are root mean squares over the particles; `evaluations` is the number
-    of score evaluations of a particle so far.
-    """
+    """What a step was like, before it moved the particles."""
 
     log_density: Scalar
     score_norm: Scalar
@@ -83,13 +79,10 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
 
     def init(self, particles: Particles, log_density: LogDensity) -> LangevinState:
         """Build the state; the particles are projected."""
-        del log_density
         return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
 
     def scale_steps(self, factor: float | Scalar) -> "Langevin":
-        return eqx.tree_at(
-            lambda s: s.step_size, self, scale_steps(self.step_size, factor)
-        )
+        return dataclasses.replace(self, step_size=scale_steps(self.step_size, factor))
 
     @accept_integer_key
     def step(

@@ -37,6 +37,7 @@ from equistein.samplers._steps import (
 _GAIN = 0.2  # change of the log step size per unit of acceptance rate
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _INDEPENDENT = 0.1  # of the draws of a chain, about
+_NUM_CHECKED = 64  # samples of the reference
 NUM_ADAPT = 1_000  # where the number of steps is not known
 
 Move: TypeAlias = tuple[
@@ -76,28 +77,19 @@ def last_round(num_adapt: int | Int[Array, ""]) -> Int[Array, ""]:
 
 
 class ChainState(eqx.Module):
-    """What the next step needs: the walkers hold the density at the particles.
-
-    `evaluations` is their total divided by the number of chains, rounded down, and
-    `remainder` the rest of that division.
-    """
+    """What the next step needs: the walkers hold the density at the particles."""
 
     particles: Particles
     walkers: PathWalker
     parameters: ChainParameters
     evaluations: Int[Array, ""]
-    remainder: Int[Array, ""]
+    remainder: Int[Array, ""]  # of their total, divided by the number of chains
     num_adapt: Int[Array, ""]
     step: Int[Array, ""]
 
 
 class ChainInfo(eqx.Module):
-    """What a step was like.
-
-    The log density is the mean before the step; the update's norm is a root mean square
-    over the particles; `evaluations` is the mean number of score evaluations of a
-    particle so far, `undefined` how many proposals of this step have a log density NaN.
-    """
+    """What a step was like."""
 
     log_density: Scalar
     acceptance: Scalar
@@ -231,8 +223,8 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
             first = self.default_step if self.step_size is None else self.step_size
             size = jnp.where(ends, jnp.log(jnp.asarray(first, size.dtype)), size)
             kept = jnp.where(ends | at_half, 0, 1).astype(size.dtype)
-            metric = cond_if_any_run(ends, updated, metric)
-            return ChainParameters(size, metric, total * kept)
+            new = cond_if_any_run(ends, updated, metric)
+            return ChainParameters(size, new, total * kept)
 
         return cond_if_any_run(step <= num_adapt, learned, parameters)
 
@@ -279,9 +271,6 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     def log_densities(self, state: ChainState) -> Float[Array, " particle"]:
         return state.walkers.value
-
-
-_NUM_CHECKED = 64  # samples of the reference
 
 
 class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):

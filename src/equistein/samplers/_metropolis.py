@@ -1,7 +1,7 @@
 """Metropolis-adjusted chains: MALA and Hamiltonian Monte Carlo, with a metric."""
 
+import abc
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -9,12 +9,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers, check_score_clip
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.kernels import Preconditioner
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
@@ -27,40 +26,23 @@ _FAR = 10.0  # widths, beyond which a density may be NaN: no chain lives there
 _SHORT, _LONG = 0.08, 1.2  # of the step size: between them that of HMC is drawn
 
 
-def _pull_and_push(
-    project: Callable[[Point], Point], metric: Preconditioner | None
-) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-    r"""Return $F^\top$ and $F$, or the projection and nothing where F is 1."""
-    return (project, identity) if metric is None else (metric.pull, metric.push)
-
-
-def _is_far(metric: Preconditioner | None, point: Point) -> Bool[Array, ""]:
-    """Return whether a trajectory left for where numbers overflow."""
-    if metric is None:
-        return ~jnp.all(jnp.isfinite(point))
-    return ~(jnp.mean(metric.whiten(point) ** 2) < _FAR**2)
-
-
-def _accept(
-    uniform: Scalar, log_ratio: Scalar, proposal: PathWalker, walker: PathWalker
-) -> tuple[PathWalker, Scalar]:
-    """Return the walker after a proposal, and the probability of acceptance."""
-    finite = jnp.isfinite(log_ratio)
-    chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
-    pick = lambda new, old: jnp.where(uniform < chance, new, old)
-    return jax.tree.map(pick, proposal, walker), chance
-
-
 class AbstractMetropolis(AbstractMarkovChains):
-    """What `MALA` and `HMC` share: normal and uniform noise, and a learned metric."""
+    r"""Chains along short trajectories, with one metric: what `MALA` and `HMC` share.
 
-    step_size: eqx.AbstractVar[float | Scalar | None]
-    num_adapt: eqx.AbstractVar[int | Int[Array, ""] | None]
+    One leapfrog of the step $\sqrt{2 \eta}$ is the Langevin proposal of `MALA`.
+    """
+
+    num_leapfrogs: eqx.AbstractVar[int]
+    score_clip: eqx.AbstractVar[float | Scalar | None]
     num_uniforms: ClassVar[int] = 1
 
     def __check_init__(self):
         if isinstance(self.num_adapt, int):
             check_integers(type(self).__name__, 0, num_adapt=self.num_adapt)
+
+    @abc.abstractmethod
+    def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
+        """Return the step of a trajectory, by the step size and random fractions."""
 
     @accept_integer_key
     def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
@@ -68,6 +50,49 @@ class AbstractMetropolis(AbstractMarkovChains):
         shape = len(points), self.num_uniforms
         uniforms = jr.uniform(uniform_key, shape, points.dtype)
         return jr.normal(normal_key, points.shape, points.dtype), uniforms
+
+    def move(
+        self,
+        noise: tuple[Point, Array],
+        path: GeometricPath,
+        walker: PathWalker,
+        beta: Scalar,
+        parameters: ChainParameters,
+    ) -> Move:
+        normal, uniforms = noise
+        step = self.leapfrog_step(jnp.exp(parameters.log_step_size), uniforms[1:])
+        metric = parameters.metric
+        if metric is None:  # F is 1
+            pull, push, start = self.project, identity, self.project(normal)
+        else:
+            pull, push, start = metric.pull, metric.push, normal
+
+        def kicked(walker, momentum):
+            score = path.tempered(walker, beta)[1]
+            score = clip_norms(score[None], self.score_clip)[0]
+            return momentum + 0.5 * step * pull(score)
+
+        def leap(_: Any, carry: tuple[PathWalker, Array]):
+            walker, momentum = carry
+            momentum = kicked(walker, momentum)
+            walker = path.evaluate_raw(walker.point + push(step * momentum))
+            return walker, kicked(walker, momentum)
+
+        begin = walker, start
+        proposal, momentum = jax.lax.fori_loop(0, self.num_leapfrogs, leap, begin)
+        value, new_value = (path.tempered(w, beta)[0] for w in (walker, proposal))
+        kinetic = 0.5 * (jnp.sum(momentum**2) - jnp.sum(start**2))
+        log_ratio = new_value - value - kinetic
+        finite = jnp.isfinite(log_ratio)
+        chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
+        pick = lambda new, old: jnp.where(uniforms[0] < chance, new, old)
+        if metric is None:
+            near = jnp.all(jnp.isfinite(proposal.point))
+        else:
+            near = jnp.mean(metric.whiten(proposal.point) ** 2) < _FAR**2
+        spent = jnp.full((), self.num_leapfrogs, int)
+        walker = jax.tree.map(pick, proposal, walker)
+        return walker, chance, spent, ~(jnp.isnan(new_value) & near)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection(type(self).__name__, self.project, shape)
@@ -113,41 +138,15 @@ class MALA(AbstractMetropolis):
     annealing: Schedule | None = None
     score_clip: float | Scalar | None = None
     project: Callable[[Point], Point] = eqx.field(default=identity)
+    num_leapfrogs: int = eqx.field(default=1, init=False)
     default_step: ClassVar[float] = 0.3
     power: ClassVar[int] = 2
 
     def __check_init__(self):
         check_score_clip("MALA", self.score_clip)
 
-    def move(
-        self,
-        noise: tuple[Point, Array],
-        path: GeometricPath,
-        walker: PathWalker,
-        beta: Scalar,
-        parameters: ChainParameters,
-    ) -> Move:
-        metric = parameters.metric
-        pull, push = _pull_and_push(self.project, metric)
-
-        def value_and_drift(walker):
-            value, score = path.tempered(walker, beta)
-            return value, pull(clip_norms(score[None], self.score_clip)[0])
-
-        normal, (uniform,) = noise
-        step_size = jnp.exp(parameters.log_step_size)
-        value, drift = value_and_drift(walker)
-        normal = normal if metric is not None else self.project(normal)
-        shift = jnp.sqrt(2 * step_size) * normal
-        moved = step_size * drift + shift
-        proposal = path.evaluate_raw(walker.point + push(moved))
-        new_value, new_drift = value_and_drift(proposal)
-        reverse = moved + step_size * new_drift
-        gap = jnp.sum(shift**2) - jnp.sum(reverse**2)
-        log_ratio = new_value - value + gap / (4 * step_size)
-        walker, chance = _accept(uniform, log_ratio, proposal, walker)
-        defined = ~jnp.isnan(new_value) | _is_far(metric, proposal.point)
-        return walker, chance, jnp.ones((), int), defined
+    def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
+        return jnp.sqrt(2 * size)
 
 
 @check_arguments
@@ -188,43 +187,12 @@ class HMC(AbstractMetropolis):
     acceptance: float = 0.75
     annealing: Schedule | None = None
     project: Callable[[Point], Point] = eqx.field(default=identity)
+    score_clip: float | Scalar | None = eqx.field(default=None, init=False)
     default_step: ClassVar[float] = 0.5
     num_uniforms: ClassVar[int] = 2
 
     def __check_init__(self):
         check_integers("HMC", num_leapfrogs=self.num_leapfrogs)
 
-    def move(
-        self,
-        noise: tuple[Point, Array],
-        path: GeometricPath,
-        walker: PathWalker,
-        beta: Scalar,
-        parameters: ChainParameters,
-    ) -> Move:
-        metric = parameters.metric
-        pull, push = _pull_and_push(self.project, metric)
-        normal, (uniform, fraction) = noise
-        log_factor = math.log(_SHORT) + fraction * math.log(_LONG / _SHORT)
-        step = jnp.exp(parameters.log_step_size + log_factor)
-        start = normal if metric is not None else self.project(normal)
-
-        def energy(walker, momentum):
-            return path.tempered(walker, beta)[0] - 0.5 * jnp.sum(momentum**2)
-
-        def leap(_: Any, carry: tuple[PathWalker, Array]):
-            walker, momentum = carry
-            momentum = momentum + 0.5 * step * pull(path.tempered(walker, beta)[1])
-            walker = path.evaluate_raw(walker.point + push(step * momentum))
-            score = path.tempered(walker, beta)[1]
-            return walker, momentum + 0.5 * step * pull(score)
-
-        proposal, momentum = jax.lax.fori_loop(
-            0, self.num_leapfrogs, leap, (walker, start)
-        )
-        log_ratio = energy(proposal, momentum) - energy(walker, start)
-        value = path.tempered(proposal, beta)[0]
-        defined = ~jnp.isnan(value) | _is_far(metric, proposal.point)
-        walker, chance = _accept(uniform, log_ratio, proposal, walker)
-        spent = jnp.full((), self.num_leapfrogs, int)
-        return walker, chance, spent, defined
+    def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
+        return size * _SHORT * (_LONG / _SHORT) ** uniforms[0]

@@ -19,12 +19,10 @@ from equistein._check_arguments import check_arguments
 
 _LIBRARIES = ("optax", "equistein", "jax")  # their functions read no changing variables
 _MOST = 256  # optimizers in the cache
-_cache: dict[Hashable, optax.GradientTransformation] = {}
+_cache: dict[Hashable, optax.GradientTransformation | None] = {}
 
 
-def canonical_optimizer(
-    optimizer: optax.GradientTransformation | None,
-) -> Any:
+def canonical_optimizer(optimizer: optax.GradientTransformation | None) -> Any:
     """Return the first optimizer that was made with the same code and numbers.
 
     A custom part, such as a schedule, equals only itself: it may read variables that
@@ -92,7 +90,6 @@ def vector_adam(
         return VectorAdamState(jnp.zeros((), int), mean, square)
 
     def update(updates, state, params=None):
-        del params
         count = state.num_updates + 1
         mean = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mean, updates)
         mean_square = lambda g: jnp.mean(g.reshape(len(g), -1) ** 2, axis=1)

@@ -18,7 +18,6 @@ from equistein.kernels import Preconditioner
 from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
-    FittedNormal,
     GeometricPath,
     PathWalker,
 )
@@ -46,11 +45,7 @@ _MOST_GROWTH = 4.0  # of the target's spread in a round, that the next may repea
 
 
 class TemperingState(eqx.Module):
-    """What the next step needs; replicas have shape (temperature, chain).
-
-    `first_half` are the sums of the statistics when half as many steps as adapted were
-    measured.
-    """
+    """What the next step needs; replicas have shape (temperature, chain)."""
 
     particles: Particles
     replicas: Replicas
@@ -58,6 +53,7 @@ class TemperingState(eqx.Module):
     inverse_temperatures: Float[Array, " temperature"]
     reference: PyTree
     statistics: PathStatistics
+    # The sums when half as many steps as adapted were measured.
     first_half: tuple[Float[Array, "pair chain"], Float[Array, "pair chain"]]
     evaluations: Int[Array, ""]
     num_adapt: Int[Array, ""]
@@ -65,12 +61,10 @@ class TemperingState(eqx.Module):
 
 
 class TemperingInfo(eqx.Module):
-    """What a step was like.
+    """What a step was like: density, acceptance and update are of the target's chains.
 
-    Density, acceptance and update are those of the target's chains; `rejections` are
-    the rates at which neighbors refused to swap so far, and `barrier` is their sum.
-    At all temperatures, `evaluations` counts those of the score for each ladder, and
-    `undefined` the moves of this step to where the log density is NaN.
+    `rejections` are the rates at which neighbors refused to swap so far, `barrier` is
+    their sum; `evaluations` and `undefined` count those at all temperatures.
     """
 
     log_density: Scalar
@@ -173,7 +167,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         nowhere = jnp.zeros((num, chains), int)
         parameters = self._parameters(x, num)
         num_adapt = NUM_ADAPT if self.num_adapt is None else self.num_adapt
-        statistics = PathStatistics.empty(num, chains, jnp.zeros(num - 1, x.dtype))
+        statistics = PathStatistics.empty(chains, jnp.zeros(num - 1, x.dtype))
         replicas = Replicas(jax.tree.map(repeat, walkers), nowhere, nowhere)
         return TemperingState(
             x, replicas, parameters, self.inverse_temperatures.astype(x.dtype),
@@ -192,9 +186,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         swap_key, *keys = jr.split(key, 1 + num)
         path = self._path(log_density, state.particles, state.reference)
         betas, num_adapt, step = state.inverse_temperatures, state.num_adapt, state.step
-        walkers, chances, evaluations, undefined = self._step_all(
-            jnp.stack(keys), path, state.replicas.walker, betas, state.parameters
-        )
+        moved = self._step_all(jnp.stack(keys), path, state)
+        walkers, chances, evaluations, undefined = moved
         statistics = state.statistics
         if self.reaches_reference:
             statistics = statistics.with_walkers(walkers, betas)
@@ -207,11 +200,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             state.parameters, rates, replicas.walker.point, step + 1, num_adapt
         )
         half = step + 1 == num_adapt + num_adapt // 2
-        first_half = jax.tree.map(
-            lambda new, old: jnp.where(half, new, old),
-            statistics.sums,
-            state.first_half,
-        )
+        pick = lambda new, old: jnp.where(half, new, old)
+        first_half = jax.tree.map(pick, statistics.sums, state.first_half)
         spent = state.evaluations + evaluations
         new = TemperingState(
             x, replicas, parameters, betas, state.reference, statistics, first_half,
@@ -242,7 +232,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             reference = base.refit(self._around(target, state))
             path = GeometricPath(log_density, reference)
             values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
-            return eqx.filter(reference, eqx.is_array), values
+            return reference, values
 
         base = self._base(state.particles)
         if isinstance(base, FittedNormal) and parameters.metric is not None:
@@ -295,20 +285,16 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         return found | unknown | {"log_z_error": np.inf}
 
     def _step_all(
-        self,
-        keys: Keys,
-        path: GeometricPath,
-        walkers: PathWalker,
-        betas: Float[Array, " temperature"],
-        parameters: ChainParameters,
+        self, keys: Keys, path: GeometricPath, state: TemperingState
     ) -> tuple[PathWalker, Float[Array, "temperature chain"], Array, Array]:
         """Move each chain; at the reference, draw it again."""
+        walkers, betas = state.replicas.walker, state.inverse_temperatures
         num, chains = walkers.value.shape
         num_moving = num - 1 if self.reaches_reference else num
-        some = lambda tree: jax.tree.map(lambda leaf: leaf[:num_moving], tree)
+        moving = keys, walkers, betas, state.parameters
+        keys_of, *moving = jax.tree.map(lambda leaf: leaf[:num_moving], moving)
         move_all = jax.vmap(self.inner.move_all, (0, None, 0, 0, 0))
-        moving = some(walkers), some(betas), some(parameters)
-        new, chances, spent, defined = move_all(some(keys), path, *moving)
+        new, chances, spent, defined = move_all(keys_of, path, *moving)
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
         if not self.reaches_reference:
             return new, chances, spent, jnp.sum(~defined)

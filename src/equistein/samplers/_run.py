@@ -18,9 +18,8 @@ from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._sharding import check_agreed, check_mesh, fetch, replicate
-from equistein._types import AnyKey, Keys, LogDensity, Particles
+from equistein._types import AnyKey, Keys, LogDensity
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._markov_chains import AbstractMarkovChains, AbstractPathSampler
 from equistein.samplers._samples import (
     collect_samples,
     EvaluationFailed,
@@ -45,6 +44,7 @@ from equistein.samplers._validation import (
     check_stored_values,
     count_runs,
     merge_runs,
+    particles_inside,
     select_run,
     vmap_over_runs,
 )
@@ -59,7 +59,6 @@ _NUM_CALLS = 20  # compiled calls in a run, at most; Ctrl-C stops it between two
 # By default there are at most 199 records, as the steps between two are rounded down.
 # Each call is padded to 10 of them, so any `num_steps` runs the same code.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
-_FEWEST = 8  # particles where the density is positive, at the start
 _BYTES_PER_RECORD = 128  # bytes of a record without particles, about
 
 
@@ -121,7 +120,7 @@ def run(
         EvaluationFailed: If a density that calls Python raises.
     """
     keys = as_keys(key)
-    trees = None
+    trees = lambda points: points
     if is_tree(particles):
         axes = 1 if count_runs(keys) is None else 2
         log_density, particles = flatten_trees(log_density, particles, axes)
@@ -132,17 +131,15 @@ def run(
         keys, sampler, log_density, count_runs(keys), num_steps, tol, record_every,
         keep, mesh, check,
     )  # fmt: skip
+    adapted = sampler.for_steps(num_steps)
     if mesh is not None:
         mesh = check_mesh("run", mesh)
-        setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.shard(mesh))
-    adapted = setup.sampler.for_steps(num_steps)
-    setup = dataclasses.replace(setup, sampler=adapted)
+        adapted = adapted.shard(mesh)
+    setup = dataclasses.replace(setup, mesh=mesh, sampler=adapted)
     state, warnings = _initialize(setup, particles, initial_state)
     status, chunks, make_error = _loop(setup, state, progress)
     name = type(sampler).__name__
     samples = _finish(setup, state, warnings, status, chunks, make_error, name)
-    if trees is None:
-        return samples
     return dataclasses.replace(samples, particles=trees(samples.particles))
 
 
@@ -222,41 +219,21 @@ def _initialize(
     )
     if setup.check:
         check_signature(log_density, one)
-    state, warnings, thinned = initial_state, (), ()
-    with callback_errors():
-        begun = _prepare(num_runs, sampler, log_density, state, particles, setup.check)
-        state, evaluated = jax.block_until_ready(begun)
-        if setup.check:
-            resumes = initial_state is not None
-            if not resumes:
-                inside, thinned = _inside(setup, particles, fetch(evaluated)[0])
-                if thinned:
-                    begun = _prepare(num_runs, sampler, log_density, None, inside, True)
-                    state, evaluated = jax.block_until_ready(begun)
-            warnings = _check_density(setup, state, fetch(evaluated), resumes)
-            warnings += thinned
-    return state, warnings
-
-
-def _inside(
-    setup: _Setup, particles: Any, values: Any
-) -> tuple[Particles, tuple[str, ...]]:
-    """Return the particles where the density is not zero, and a warning if some are.
-
-    Chains, which do not interact, begin there several times instead.
-    """
-    zero = np.asarray(values) == -np.inf
-    num = np.sum(~zero)
-    if setup.num_runs is not None or not np.any(zero) or num < _FEWEST:
-        return particles, ()
-    index = np.flatnonzero(~zero)
-    if isinstance(setup.sampler, AbstractMarkovChains | AbstractPathSampler):
-        index = np.resize(index, len(zero))
-    text = (
-        f"`log_density` is minus infinity at {np.sum(zero)} of {len(zero)} particles "
-        f"at the start: the run begins at the other {num}."
+    prepare = functools.partial(
+        _prepare, num_runs, sampler, log_density, initial_state, check=setup.check
     )
-    return on_device(np.asarray(fetch(particles))[index]), (text,)
+    with callback_errors():
+        state, evaluated = jax.block_until_ready(prepare(particles))
+        if not setup.check:
+            return state, ()
+        thinned, resumes = (), initial_state is not None
+        if not resumes and num_runs is None:
+            values = fetch(evaluated)[0]
+            particles, thinned = particles_inside(sampler, particles, values)
+            if thinned:
+                state, evaluated = jax.block_until_ready(prepare(particles))
+        found = _check_density(setup, state, fetch(evaluated), resumes)
+    return state, found + thinned
 
 
 def _check_density(
@@ -278,8 +255,8 @@ def _check_density(
         error.add_note("`es.run(..., check=False)` continues without this check.")
         raise
     reason = "where the density is constant, or rounded to be, nothing guides them."
-    text = unguided_warning(np.asarray(points), scores, "at the start", reason)
-    return (text,) if text else ()
+    points = np.asarray(points)
+    return tuple(unguided_warning(points, scores, "at the start", reason))
 
 
 @eqx.filter_jit
@@ -329,10 +306,8 @@ def _loop(
                         flags = new.state.step, new.failed, new.converged
                         # One transfer: separate ones would each wait for the device.
                         chunk, flags = jax.device_get(fetch((tuple(chunk), flags)))
-                        status, chunks = (
-                            new,
-                            [*chunks, chunk],
-                        )  # one statement: both or neither, if Ctrl-C comes
+                        # One statement: both or neither, if Ctrl-C comes.
+                        status, chunks = new, [*chunks, chunk]
                         step, failed, converged = flags
                         bar.update(int(np.min(step - before)) - bar.n)
                         ended = np.any(failed) or np.all(converged)

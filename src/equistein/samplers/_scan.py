@@ -73,10 +73,8 @@ def _take_steps(
     step = eqx.filter_closure_convert(
         lambda state: _step(key, sampler, log_density, state), status.state
     )
-    no_info = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-        eqx.filter_eval_shape(step, status.state)[1],
-    )
+    shapes = eqx.filter_eval_shape(step, status.state)[1]
+    no_info = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     never = jnp.zeros((), bool)
 
     def next_step(carry):
@@ -115,11 +113,8 @@ def _take_steps(
 
 
 take_steps = eqx.filter_jit(_take_steps)
-take_steps_of_runs = eqx.filter_jit(
-    eqx.filter_vmap(
-        _take_steps, in_axes=(eqx.if_array(0), 0, None, None, 0, None, None)
-    )
-)
+_axes = eqx.if_array(0), 0, None, None, 0, None, None
+take_steps_of_runs = eqx.filter_jit(eqx.filter_vmap(_take_steps, in_axes=_axes))
 
 
 def _step(key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree):

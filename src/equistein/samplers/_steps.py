@@ -115,13 +115,6 @@ def scale_steps(step_size: StepSize, factor: float | Scalar) -> StepSize:
     return step_size * factor
 
 
-def step_size_at(step_size: StepSize, step: Scalar) -> Scalar:
-    """Return the step size in a step, never below zero."""
-    value = step_size(step) if callable(step_size) else step_size
-    # By rounding, a schedule that falls to zero may pass it.
-    return jnp.maximum(jnp.asarray(value, step.dtype), 0)
-
-
 def check_fraction(name: str, **fractions: float) -> None:
     """Raise `ValueError` unless numbers are between 0 and 1."""
     for argument, value in fractions.items():
@@ -159,7 +152,9 @@ def langevin_update(
     key: Key, step: Scalar, scores: Particles, step_size: StepSize
 ) -> Particles:
     r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected."""
-    size = step_size_at(step_size, step)
+    value = step_size(step) if callable(step_size) else step_size
+    # By rounding, a schedule that falls to zero may pass it.
+    size = jnp.maximum(jnp.asarray(value, step.dtype), 0)
     noise = jr.normal(key, scores.shape, scores.dtype)
     return size * scores + jnp.sqrt(2 * size) * noise
 

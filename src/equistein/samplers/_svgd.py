@@ -16,12 +16,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_score_clip
 from equistein._sharding import split_over_devices
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.kernels import (
-    AbstractBandwidth,
-    AbstractKernel,
-    measured_bandwidth,
-    RBF,
-)
+from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth, RBF
 from equistein.samplers._base import AbstractSampler, cond_if_any_run
 from equistein.samplers._optimizers import canonical_optimizer, vector_adam
 from equistein.samplers._steps import (
@@ -49,11 +44,7 @@ class SVGDState(eqx.Module):
 
 
 class SVGDInfo(eqx.Module):
-    """What a step was like, before it moved the particles.
-
-    Norms are root mean squares over the particles; `evaluations` counts those of the
-    score at each particle so far.
-    """
+    """What a step was like, before it moved the particles."""
 
     log_density: Scalar
     force_norm: Scalar
@@ -123,9 +114,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def scale_steps(self, factor: float | Scalar) -> "SVGD":
         """Return this sampler with its updates and its Langevin step multiplied."""
-        langevin = (
-            scale_steps(self.langevin, factor) if self._is_noisy else self.langevin
-        )
+        langevin = self.langevin
+        langevin = scale_steps(langevin, factor) if self._is_noisy else langevin
         before = 1.0 if self.factor is None else self.factor
         return dataclasses.replace(self, factor=before * factor, langevin=langevin)
 
@@ -135,7 +125,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def init(self, particles: Particles, log_density: LogDensity) -> SVGDState:
         """Build the state; the particles are projected."""
-        del log_density
         particles = self._project(particles)
         return SVGDState(
             particles,

@@ -12,8 +12,12 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from equistein._arrays import check_particles, on_device
+from equistein._sharding import fetch
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._markov_chains import AbstractMarkovChains, AbstractPathSampler
+
+_FEWEST = 8  # particles where the density is positive, at the start
 
 
 def count_runs(key: Keys) -> int | None:
@@ -139,6 +143,27 @@ def check_finite(values: np.ndarray, scores: np.ndarray) -> None:
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )
+
+
+def particles_inside(
+    sampler: AbstractSampler, particles: Any, values: Any
+) -> tuple[Particles, tuple[str, ...]]:
+    """Return the particles where the density is not zero, and a warning if some are.
+
+    Chains, which do not interact, begin there several times instead.
+    """
+    zero = np.asarray(values) == -np.inf
+    num = np.sum(~zero)
+    if not np.any(zero) or num < _FEWEST:
+        return particles, ()
+    index = np.flatnonzero(~zero)
+    if isinstance(sampler, AbstractMarkovChains | AbstractPathSampler):
+        index = np.resize(index, len(zero))
+    text = (
+        f"`log_density` is minus infinity at {np.sum(zero)} of {len(zero)} particles "
+        f"at the start: the run begins at the other {num}."
+    )
+    return on_device(np.asarray(fetch(particles))[index]), (text,)
 
 
 class CallbackError(ValueError):

@@ -65,7 +65,7 @@ def issue_warnings(
                 lines.setdefault(text, []).append(str(index))
         new = [f"in run {', '.join(runs)}: {text}" for text, runs in lines.items()]
     else:
-        new = _warnings_of_run(samples, start)
+        new = list(_warnings_of_run(samples, start))
     texts = tuple(f"{name}: {text}" for text in (*known, *new))
     for text in texts:
         warn_of_samples(text, stacklevel=4)  # the line that calls `run`
@@ -99,88 +99,74 @@ def collect_warnings() -> Iterator[dict[str, None]]:
         yield collected
 
 
-def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
-    """Return the warnings of one run."""
+def _warnings_of_run(samples: Samples, start: np.ndarray) -> Iterator[str]:
+    """Yield the warnings of one run."""
     end, history = np.asarray(samples.particles), samples.history
+    reach = lambda x: float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
+    if reach(end) > _DRIFT * max(reach(start), 1e-2):
+        yield (
+            "the particles' root mean square distance from the origin grew from "
+            f"{reach(start):.3g} to {reach(end):.3g}: is the integral of the density "
+            "finite? If so, start nearer to where it is large."
+        )
     undefined = history.get("undefined", np.zeros(0))
-    found = [_drift_warning(start, end), _undefined_warning(undefined)]
+    if np.any(undefined):
+        yield (
+            f"`log_density` was NaN at {int(np.sum(undefined))} proposals in "
+            f"{len(undefined)} recorded steps: return -inf where the density is zero, "
+            "and mend it elsewhere."
+        )
     if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
-        found.append(_still_warning(start, end, history))
+        yield from _of_still(start, end, history)
     if "acceptance" in history and "particles" in history:
-        found.append(_unmixed_warning(history["particles"]))
+        yield from _of_mixing(history["particles"])
     if isinstance(samples.state, ChainState) and samples.num_steps:
         reason = (
             "they came to where the density is constant and walk at random. Bound the "
             "density, as the `container` of `es.from_ase` does."
         )
         scores = np.asarray(samples.state.walkers.score)
-        found.append(unguided_warning(end, scores, "at the end", reason))
+        yield from unguided_warning(end, scores, "at the end", reason)
     if samples.num_steps >= _FEW_STEPS:
-        found += path_warnings(samples, start)
+        yield from path_warnings(samples, start)
     if "weights" in samples.summary:
-        found.append(_weights_warning(np.asarray(samples.summary["weights"], float)))
-    return [text for text in found if text]
+        yield from _of_weights(np.asarray(samples.summary["weights"], float))
 
 
-def _still_warning(start: np.ndarray, end: np.ndarray, history: dict) -> str:
-    """Return a warning of particles that have not moved, or hardly ever."""
+def _of_still(start: np.ndarray, end: np.ndarray, history: dict) -> Iterator[str]:
+    """Warn of particles that have not moved, or hardly ever."""
     still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
     rates = history.get("acceptance", np.ones(1))
     rate = float(np.mean(rates[len(rates) // 2 :]))
-    if rate >= _ACCEPTANCE and 2 * still <= len(start):
-        return ""
     found = f"{still} of {len(start)} particles stand exactly where they began"
-    if rate < _ACCEPTANCE:
+    if not rate >= _ACCEPTANCE:
         found = (
             f"only {rate:.2%} of proposals were accepted in the second half; {found}"
         )
+    elif 2 * still <= len(start):
+        return
     adapt = ", or let it adapt (`num_adapt`)" if "acceptance" in history else ""
-    return f"{found}: these are not samples. Take another step size{adapt}."
-
-
-def _drift_warning(start: np.ndarray, end: np.ndarray) -> str:
-    """Return a warning of particles that went as far as if nothing held them."""
-    reach = lambda x: float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
-    before, after = reach(start), reach(end)
-    if after <= _DRIFT * max(before, 1e-2):
-        return ""
-    return (
-        "the particles' root mean square distance from the origin grew from "
-        f"{before:.3g} to {after:.3g}: is the integral of the density finite? If so, "
-        "start nearer to where it is large."
-    )
+    yield f"{found}: these are not samples. Take another step size{adapt}."
 
 
 def unguided_warning(
     particles: np.ndarray, scores: np.ndarray, when: str, reason: str
-) -> str:
-    """Return a warning if most scores, in several places, are zero, else ""."""
+) -> Iterator[str]:
+    """Warn if most scores, in several places, are zero."""
     flat = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
     zero, places = int(np.sum(flat)), particles[flat]
-    if 2 * zero <= len(scores) or not np.any(places != places[:1]):
-        return ""
-    return (
-        f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
-        f"particles {when}: {reason}"
-    )
+    if 2 * zero > len(scores) and np.any(places != places[:1]):
+        yield (
+            f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
+            f"particles {when}: {reason}"
+        )
 
 
-def _undefined_warning(counts: np.ndarray) -> str:
-    """Return a warning of proposals at which the density was no number."""
-    num = int(np.sum(counts))
-    if not num:
-        return ""
-    return (
-        f"`log_density` was NaN at {num} proposals in {len(counts)} recorded steps: "
-        "return -inf where the density is zero, and mend it elsewhere."
-    )
-
-
-def _unmixed_warning(places: np.ndarray) -> str:
-    """Return a warning of chains that are not where the others are, or creep."""
+def _of_mixing(places: np.ndarray) -> Iterator[str]:
+    """Warn of chains that are not where the others are, or creep."""
     draws = places[len(places) // 2 :]
     if len(draws) < _DRAWS or places.shape[1] < _CHAINS:
-        return ""
+        return
     # Of a cloud, whose coordinates a symmetry may mix, only how wide it is.
     values = draws.reshape(*draws.shape[:2], -1)
     if draws.ndim > 3:
@@ -189,32 +175,30 @@ def _unmixed_warning(places: np.ndarray) -> str:
         values = values[..., None]
     chains = max(values.transpose(2, 1, 0), key=split_r_hat)
     name, r_hat = f"{len(chains)} chains that were kept", split_r_hat(chains)
+    between = np.var(np.mean(chains, axis=1, dtype=np.float64), ddof=1)
     if r_hat > _R_HAT:
-        return (
+        yield (
             f"R-hat of the {name} is {r_hat:.2f} in the second half of the run: they "
             "are not where the others are. Take more steps, or a sampler that changes "
             "modes (`es.ParallelTempering`)."
         )
-    between = np.var(np.mean(chains, axis=1, dtype=np.float64), ddof=1)
-    effective = len(chains) * float(np.var(chains, dtype=np.float64)) / between
-    if not effective < _INDEPENDENT * len(chains):
-        return ""
-    return (
-        f"the {chains.size} draws of the {name} are worth {effective:.1f} independent "
-        "draws in the second half of the run: they move slowly. Take more steps, or a "
-        "larger step size."
-    )
+    elif np.var(chains, dtype=np.float64) < _INDEPENDENT * between:
+        effective = len(chains) * float(np.var(chains, dtype=np.float64)) / between
+        yield (
+            f"the {chains.size} draws of the {name} are worth {effective:.1f} "
+            "independent draws in the second half of the run: they move slowly. Take "
+            "more steps, or a larger step size."
+        )
 
 
-def _weights_warning(weights: np.ndarray) -> str:
-    """Return a warning of weights that a few particles have nearly all of."""
+def _of_weights(weights: np.ndarray) -> Iterator[str]:
+    """Warn of weights that a few particles have nearly all of."""
     effective = float(np.sum(weights) ** 2 / np.sum(weights**2))
-    if not np.isfinite(effective) or effective >= _EFFECTIVE * len(weights):
-        return ""
-    return (
-        f"the weights of {len(weights)} particles are worth {effective:.1f} equal "
-        "ones: take more particles, or more temperatures."
-    )
+    if np.isfinite(effective) and effective < _EFFECTIVE * len(weights):
+        yield (
+            f"the weights of {len(weights)} particles are worth {effective:.1f} equal "
+            "ones: take more particles, or more temperatures."
+        )
 
 
 @check_arguments

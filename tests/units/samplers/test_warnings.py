@@ -11,7 +11,7 @@ import scipy.signal
 
 import equistein as es
 from equistein.metrics import split_r_hat
-from equistein.samplers._warnings import _unmixed_warning, _weights_warning
+from equistein.samplers._warnings import _of_mixing, _of_weights
 
 
 def normal(x):
@@ -107,12 +107,12 @@ def test_draws_that_are_nearly_alike_are_told():
     """Chains in one place, so that R-hat is content, each of which creeps."""
     noise = np.asarray(jr.normal(jr.key(0), (400, 30, 1)))
     creeping = scipy.signal.lfilter([1.0], [1.0, -0.93], noise, axis=0)
-    told = _unmixed_warning(creeping)
+    (told,) = _of_mixing(creeping)
     assert re.search(r"the 6000 draws of the 30 chains .* are worth [12]\d\d\.", told)
-    assert _unmixed_warning(noise) == ""
+    assert not list(_of_mixing(noise))
     some = np.array([1.0, *[1e-3] * 99])
-    assert "are worth 1.2 equal ones" in _weights_warning(some)
-    assert _weights_warning(np.full(100, 0.01)) == ""
+    assert "are worth 1.2 equal ones" in next(_of_weights(some))
+    assert not list(_of_weights(np.full(100, 0.01)))
 
 
 def hollow(x):
