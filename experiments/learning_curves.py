@@ -105,12 +105,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
         ("equivariant", target.group, False, "Averaged over quarter turns."),
         ("linear", target.group, False, "An energy linear in waves, by one solve."),
         ("plain", Trivial(), False, "The same network, which sees coordinates."),
-        (
-            "augmented",
-            Trivial(),
-            True,
-            "The same, and its data moved by random quarter turns.",
-        ),
+        ("augmented", Trivial(), True, "The same; data moved by random quarter turns."),
     )
     return [
         Entry(FLOOR, floor, label="as many exact samples", num_seeds=_NUM_FLOORS),

@@ -3,11 +3,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+import scipy.stats
 from registries import classes_of
 
 from equistein.groups import Orthogonal, PointCloud
 from equistein.kernels import Preconditioner
-from equistein.samplers import AbstractReference, Normal
+from equistein.samplers import AbstractReference, FittedNormal, Normal
 
 REFERENCES = {  # adding a reference means adding a line
     "normal": (lambda: Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
@@ -42,3 +43,16 @@ def test_reference_is_normalized_as_it_samples(make, dim, shift, passes, key):
     log_q = -squares / 2 / variance - dim * jnp.log(2 * jnp.pi * variance) / 2
     ratios = np.exp(log_q - jax.vmap(base.log_density)(points) - shift)
     assert (abs(ratios.mean() - 1) < 5 * ratios.std() / 4_000**0.5) == passes
+
+
+def test_a_learned_reference_is_uniform_along_periods(key):
+    metric = Preconditioner.fit(jr.normal(key, (99, 3)) * jnp.array([[1.0, 5.0, 2.0]]))
+    base = FittedNormal(metric, jnp.array([jnp.inf, 7.0, jnp.inf])).refit(metric)
+    points, free = base.sample(key, 4_000), np.array([0, 2])
+    covariance = metric.covariance[np.ix_(free, free)]
+    exact = jax.scipy.stats.multivariate_normal.logpdf(
+        points[:, free], metric.center[free], covariance
+    ) - np.log(7)
+    assert np.allclose(jax.vmap(base.log_density)(points), exact)
+    assert scipy.stats.kstest(points[:, 1] / 7, "uniform").statistic * 4_000**0.5 < 2
+    assert np.allclose(np.cov(points[:, free].T) / covariance, 1, atol=0.5)

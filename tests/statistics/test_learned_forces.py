@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from equistein.data import Dataset
+from equistein.metrics import force_errors
 from equistein.models import ContrastiveSettings, for_dataset
-from equistein.models._judge import force_errors
 from equistein.molecules import BOLTZMANN
 from equistein.targets import DoubleWell
 

@@ -27,6 +27,7 @@ from equistein.metrics._distances import (
     total_variation as total_variation,
     wasserstein_1d as wasserstein_1d,
 )
+from equistein.metrics._forces import force_errors as force_errors
 from equistein.metrics._importance_weights import (
     reweight as reweight,
     Weighted as Weighted,

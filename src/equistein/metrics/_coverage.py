@@ -86,7 +86,7 @@ def check_coverage(
     texts = []
     if p_value < _UNLIKELY:
         texts.append(
-            f"their particles have an energy distance of {distance:.3g} pooled standard "
+            f"their particles have an energy distance of {distance:.3g} standard "
             f"deviations, which one distribution gives with probability {p_value:.2g}"
         )
     if gap > _ERRORS:

@@ -28,6 +28,7 @@ from equistein.metrics import (
     compare_molecules,
     energy_distance,
     expected_calibration_error,
+    force_errors,
 )
 from equistein.models._contrastive import features_of
 from equistein.models._model import values_at
@@ -322,35 +323,6 @@ def _gain(gains: Array, error: Scalar | float = 0.0) -> dict[str, Any]:
         "gain_over_normal": jnp.mean(gains),
         "gain_over_normal_error": error + spread,
     }
-
-
-def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
-    """Return mean absolute errors of held-out frames, if there is a temperature.
-
-    Of a component of the forces in eV / Angstrom, beside what zero forces would have,
-    and of the energies in meV an atom, without the mean gap of training frames.
-    """
-    if dataset.kelvin is None:
-        return {}
-    unit, found = BOLTZMANN * dataset.kelvin, {}
-    train, held_out = dataset.train(), dataset.held_out()
-    forces = held_out.forces
-    if forces is not None and (known := np.isfinite(forces).all(axis=(1, 2))).any():
-        learned = values_at(jax.grad(energy.log_density), held_out.points[known])
-        force_gaps = unit * np.asarray(learned) - forces[known]
-        found["held_out_force_error"] = float(np.abs(force_gaps).mean())
-        found["held_out_force_error_of_zero"] = float(np.abs(forces[known]).mean())
-    energy_gaps = []
-    for part in (train, held_out):
-        if part.energies is not None and np.isfinite(part.energies).any():
-            rows = np.flatnonzero(np.isfinite(part.energies))[:_MAX_FRAMES]
-            learned = np.asarray(values_at(energy, part.points[rows]))
-            energy_gaps.append(unit * learned - part.energies[rows])
-    if len(energy_gaps) == 2:
-        training, others = energy_gaps
-        error = np.abs(others - training.mean()).mean() / dataset.points.shape[1]
-        found["held_out_energy_error"] = 1_000 * float(error)
-    return found
 
 
 @check_arguments

@@ -139,9 +139,8 @@ class FittedNormal(AbstractReference):
             return points
         wraps, periods = jnp.isfinite(self.periods), self.periods.astype(points.dtype)
         chances = jax.scipy.stats.norm.cdf(points - self.metric.center[None])
-        return jnp.where(
-            wraps[None], jnp.where(wraps, periods, 1)[None] * chances, points
-        )
+        uniform = jnp.where(wraps, periods, 1)[None] * chances
+        return jnp.where(wraps[None], uniform, points)
 
     def project(self, point: Point) -> Point:
         return point
@@ -157,7 +156,7 @@ def fit_normal(
     """
     if project is identity and particles.ndim == 2:
         metric = Preconditioner.by_width(particles)
-        return metric.scaled(jnp.full_like(metric.center, wider))
+        return FittedNormal(metric.scaled(jnp.full_like(metric.center, wider)))
     particles = jax.vmap(project)(particles)
     center = jnp.mean(particles, axis=0)
     squares = jnp.sum((particles - center[None]) ** 2) / len(particles)

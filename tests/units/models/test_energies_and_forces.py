@@ -9,6 +9,7 @@ import pytest
 from equistein.diffusion import NoiseConditionalScoreMatching
 from equistein.energies import KnownEnergy
 from equistein.groups import PointCloud
+from equistein.metrics import force_errors
 from equistein.models import (
     ContrastiveSettings,
     DenoisingSettings,
@@ -16,7 +17,6 @@ from equistein.models import (
     Problem,
     read_dataset,
 )
-from equistein.models._judge import force_errors
 from equistein.molecules import BOLTZMANN
 from equistein.training import Blurred, ForceMatching, SquaredError
 
