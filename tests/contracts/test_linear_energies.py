@@ -299,7 +299,7 @@ def test_three_means_that_may_be_permuted_are_learned_by_waves():
         return jnp.asarray(np.take_along_axis(x, chosen, axis=1))
 
     def log_density(x):
-        gaps = jnp.linalg.solve(root, (x[orders] - means).T)
+        gaps = jnp.linalg.solve(root, (x[orders] - means[None]).T)
         constant = np.log(np.linalg.det(root) * (2 * np.pi) ** 1.5 * len(orders))
         return jax.nn.logsumexp(-jnp.sum(gaps**2, axis=0) / 2) - constant
 
