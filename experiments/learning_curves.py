@@ -55,6 +55,10 @@ class LearningCurvesConfig(AbstractConfig):
     fit: ContrastiveSettings = dataclasses.replace(REWEIGHTED, batch_size=100)
     linear: LinearSettings = LinearSettings(num_waves=100)
 
+    def settings_of(self, name: str) -> ContrastiveSettings | LinearSettings:
+        """Return the settings of a trial's model."""
+        return self.linear if name.startswith("linear") else self.fit
+
 
 def entries(config: LearningCurvesConfig) -> list[Entry]:
     """Return the models and the floor."""
@@ -66,14 +70,16 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
     def stage(group: AbstractGroup, augment: bool, trial: Trial) -> Outcome:
         numbers, gaps, samples = {}, [], jnp.zeros((0, 2))
         for num in config.sizes:
-            keys = jr.split(jr.fold_in(trial.key(0), num), 8)
+            keys, start = (
+                jr.split(jr.fold_in(trial.key(0), num), 8),
+                time.process_time(),
+            )
             data, _ = target.sample(keys[0], num)
             if augment:
                 copies = max(_COPIES, _AUGMENTED // num)
                 data = augmented(keys[1], target.group, data, copies)
-            settings = config.linear if trial.name.startswith("linear") else config.fit
-            start = time.process_time()
-            model = for_data(keys[2], group, data, settings=settings)
+            how = config.settings_of(trial.name)
+            model = for_data(keys[2], group, data, settings=how)
             fitted, batches = fit_within(
                 keys[3], model, data, config.seconds, config.fit.learning_rate
             )
@@ -105,7 +111,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
         ("equivariant", target.group, False, "Averaged over quarter turns."),
         ("linear", target.group, False, "An energy linear in waves, by one solve."),
         ("plain", Trivial(), False, "The same network, which sees coordinates."),
-        ("augmented", Trivial(), True, "The same; data moved by random quarter turns."),
+        ("augmented", Trivial(), True, "The same, its data turned at random."),
     )
     return [
         Entry(FLOOR, floor, label="as many exact samples", num_seeds=_NUM_FLOORS),

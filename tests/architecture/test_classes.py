@@ -25,6 +25,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractEnergy.evaluate", "AbstractEnergy.logits",
     "AbstractEnergy.condition", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
+    "AbstractFeatures.jacobian",
     "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",
     "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
     "AbstractFeatures.row_size",
