@@ -1,5 +1,6 @@
 """Gradients of alanine dipeptide, beside OpenMM contexts called one after another."""
 
+import importlib
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -31,13 +32,12 @@ def force_fields() -> None:
 
 
 def _against_openmm(solvent: str, files: tuple[str, ...]) -> None:
-    from openmm import app, unit
-
+    app = importlib.import_module("openmm.app")
     pdb = app.PDBFile(str(_PDB))
     system = app.ForceField(*files).createSystem(
         pdb.topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False
     )
-    start = np.array(pdb.positions.value_in_unit(unit.nanometer))
+    start = np.array(pdb.getPositions(asNumpy=True)._value)
     points = jnp.asarray(start + 0.003 * jr.normal(jr.key(0), (_NUM, *start.shape)))
     density = from_openmm(system, 300.0)
     gradients = eqx.filter_jit(lambda density, x: jax.vmap(jax.grad(density))(x))
@@ -58,8 +58,7 @@ def _calls(
     system: Any, points: Any, platform: str, properties: dict[str, str] | None = None
 ) -> Callable[[], None]:
     """Return what evaluates the points by a context, one after the other."""
-    import openmm
-
+    openmm = importlib.import_module("openmm")
     where = openmm.Platform.getPlatformByName(platform)
     integrator = openmm.VerletIntegrator(0.001)
     context = openmm.Context(system, integrator, where, properties or {})

@@ -1,5 +1,6 @@
 """The Boltzmann density of a force field of OpenMM, in JAX."""
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -116,12 +117,14 @@ def _in_precision(tree: Any, dtype: Any) -> Any:
 
 
 @eqx.filter_jit
-def _addends(field: ForceField, point: Point) -> list[Array]:
+def _addends(field: ForceField, point: Point | np.ndarray) -> list[Array]:
     return field._addends(jnp.asarray(point))
 
 
 @eqx.filter_jit
-def _energies(field: ForceField, points: Particles) -> Float[Array, " particle"]:
+def _energies(
+    field: ForceField, points: Particles | np.ndarray
+) -> Float[Array, " particle"]:
     one = lambda point: sum(jnp.sum(each) for each in field._addends(point))
     return jax.lax.map(one, jnp.asarray(points), batch_size=16)
 
@@ -179,7 +182,7 @@ def from_openmm(
 def _translate(system: Any) -> tuple[list[float], list[AbstractTerm]]:
     """Return the masses of a system, and its forces as terms."""
     try:
-        import openmm
+        openmm = importlib.import_module("openmm")
     except ImportError:
         raise MissingOpenMM(
             "This needs OpenMM: pip install 'equistein[openmm]'."

@@ -170,12 +170,12 @@ class CustomBorn(AbstractTerm):
         functions = {name: _look_up(table) for name, table in self.tables.items()}
         constants = dict(self.constants)
         if kind == _SINGLE:
-            value = evaluate(text, constants | atoms, functions)
+            value = evaluate(text, {**constants, **atoms}, functions)
             return jnp.broadcast_to(value, squares.shape[:1])
         variables = {f"{name}1": each[:, None] for name, each in atoms.items()}
         variables |= {f"{name}2": each[None, :] for name, each in atoms.items()}
         variables["r"] = jnp.sqrt(squares + _TINY)
-        value = evaluate(text, constants | variables, functions)
+        value = evaluate(text, {**constants, **variables}, functions)
         counted = (1 - jnp.eye(len(squares))) > 0
         if kind == _PAIR:
             counted &= self.pairs > 0

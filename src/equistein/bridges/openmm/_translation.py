@@ -1,6 +1,7 @@
 """From the forces of an OpenMM system, as it writes them in XML, to terms."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -33,7 +34,7 @@ REMEDY = (
 )
 
 
-def read_terms(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def read_terms(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     """Return a force as terms.
 
     Raises:
@@ -69,17 +70,17 @@ def _table(force: Element, path: str, *columns: str) -> np.ndarray:
     return np.array(rows, float).reshape(len(rows), len(columns))
 
 
-def _bonds(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _bonds(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     rows = _table(force, "Bonds", "p1", "p2", "d", "k")
     return [Bonds(rows[:, :2].astype(int), rows[:, 2], rows[:, 3])]
 
 
-def _angles(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _angles(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     rows = _table(force, "Angles", "p1", "p2", "p3", "a", "k")
     return [Angles(rows[:, :3].astype(int), rows[:, 3], rows[:, 4])]
 
 
-def _torsions(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _torsions(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     """Return k (1 + cos(n phi - delta)) as one Fourier series for each dihedral."""
     columns = ("p1", "p2", "p3", "p4", "periodicity", "phase", "k")
     rows = _table(force, "Torsions", *columns)
@@ -97,7 +98,7 @@ def _torsions(force: Element, num_atoms: int) -> list[AbstractTerm]:
     return [Torsions(atoms, cosines, sines)]
 
 
-def _maps(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _maps(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     patches = []
     for each in force.find("Maps") or ():
         size = int(each.get("size", 0))
@@ -154,7 +155,7 @@ def _cutoff(force: Element) -> float | None:
     return float(force.get("cutoff", "nan")) if method == _CUTOFF else None
 
 
-def _nonbonded(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _nonbonded(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     cutoff = _cutoff(force)
     for name in ("ParticleOffsets", "ExceptionOffsets"):
         if len(force.find(name) or ()):
@@ -165,28 +166,29 @@ def _nonbonded(force: Element, num_atoms: int) -> list[AbstractTerm]:
     pair_epsilon = np.sqrt(np.outer(epsilon, epsilon))
     rows = _table(force, "Exceptions", "p1", "p2", "q", "sig", "eps")
     atoms, values = rows[:, :2].astype(int), rows[:, 2:] * [_COULOMB, 1, 1]
-    pairs = [pair_charges, pair_sigma, pair_epsilon]
-    for array, own in zip(pairs, values.T, strict=True):
+    arrays = (pair_charges, pair_sigma, pair_epsilon)
+    for array, own in zip(arrays, values.T, strict=True):
         # Without a cut-off exceptions are pairs like the others.
         np.fill_diagonal(array, 0.0)
         array[atoms[:, 0], atoms[:, 1]] = own if cutoff is None else 0.0
         array[atoms[:, 1], atoms[:, 0]] = own if cutoff is None else 0.0
     pair_sigma[pair_epsilon == 0] = 0.0  # 0 times infinity is no energy
     if cutoff is None:
-        return [Pairs(*pairs)]
+        return [Pairs(pair_charges, pair_sigma, pair_epsilon)]
     dielectric = float(force.get("rfDielectric", "nan"))
     slope = (dielectric - 1) / (2 * dielectric + 1) / cutoff**3
     constant = 3 * dielectric / (2 * dielectric + 1) / cutoff
     switches = force.get("useSwitchingFunction") == "1"
     switch = float(force.get("switchingDistance", "nan")) if switches else None
     real = (values[:, [0, 2]] != 0).any(axis=1)
+    field = (slope, constant)
     return [
-        Pairs(*pairs, cutoff, (slope, constant), switch),
-        Exceptions(atoms[real], *values[real].T),
+        Pairs(pair_charges, pair_sigma, pair_epsilon, cutoff, field, switch),
+        Exceptions(atoms[real], values[real, 0], values[real, 1], values[real, 2]),
     ]
 
 
-def _born(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _born(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     """Return GBSAOBCForce, the model OBC2, by the expressions of its custom form."""
     cutoff = _cutoff(force)
     charge, radius, scale = _table(force, "Particles", "q", "r", "scale").T
@@ -210,7 +212,7 @@ def _born(force: Element, num_atoms: int) -> list[AbstractTerm]:
     ]  # fmt: skip
 
 
-def _custom_born(force: Element, num_atoms: int) -> list[AbstractTerm]:
+def _custom_born(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     names = [
         str(each.get("name")) for each in force.find("PerParticleParameters") or ()
     ]
@@ -225,7 +227,7 @@ def _custom_born(force: Element, num_atoms: int) -> list[AbstractTerm]:
         )
         shape = int(each.get("ysize", 0)), int(each.get("xsize", 0))
         tables[str(each.get("name"))] = values.reshape(shape).T  # x varies fastest
-    texts = lambda path, *keys: tuple(
+    texts: Any = lambda path, *keys: tuple(
         (*(str(each.get(key)) for key in keys), int(each.get("type", 0)))
         for each in force.find(path) or ()
     )
@@ -245,7 +247,7 @@ def _custom_born(force: Element, num_atoms: int) -> list[AbstractTerm]:
     ]  # fmt: skip
 
 
-_TRANSLATIONS: dict[str, Callable[[Element, int], list[AbstractTerm]]] = {
+_TRANSLATIONS: dict[str, Callable[[Element, int], Sequence[AbstractTerm]]] = {
     "HarmonicBondForce": _bonds,
     "HarmonicAngleForce": _angles,
     "PeriodicTorsionForce": _torsions,
