@@ -107,11 +107,7 @@ class Normal(AbstractReference):
 class FittedNormal(AbstractReference):
     """The normal density of a preconditioner, learned from the target's chains.
 
-    Coordinates with a period are uniform, and independent of the others.
-
-    Attributes:
-        metric: The preconditioner, as `refit` makes it.
-        periods: The period of each coordinate, infinite without one; None for none.
+    Coordinates with a finite period are uniform, and independent of the others.
     """
 
     metric: Preconditioner

@@ -16,11 +16,6 @@ _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _TO_HOT, _TO_TARGET = 1, 2
 
 
-def first_ladder(num: int) -> Float[np.ndarray, " temperature"]:
-    """Return inverse temperatures from 1 to 0, closest at the hot end."""
-    return (np.arange(num - 1, -1, -1) / (num - 1)) ** 4
-
-
 def equal_rejection(
     betas: Float[Array, " temperature"], rejections: Float[Array, " pair"]
 ) -> Float[Array, " temperature"]:

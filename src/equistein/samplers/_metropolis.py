@@ -169,12 +169,7 @@ class HMC(AbstractMetropolis):
             where there is one. By default .5, adapted.
         num_leapfrogs: The number of steps of a trajectory, each of which takes one
             score evaluation.
-        num_adapt: The number of steps that adapt the step size, and learn the metric.
-            By default half of a run's, or none where a step size is given.
-        acceptance: The acceptance rate aimed at.
-        annealing: The inverse temperature $\beta$ as a function of the steps taken;
-            1 by default.
-        project: What puts a point onto the subspace the particles live on.
+        num_adapt, acceptance, annealing, project: As of `MALA`.
 
     References:
         Neal (2011), MCMC using Hamiltonian dynamics.

@@ -24,7 +24,6 @@ from equistein.samplers._geometric_path import (
 from equistein.samplers._ladder import (
     check_ladder,
     equal_rejection,
-    first_ladder,
     PathStatistics,
     Replicas,
     swap_neighbors,
@@ -141,7 +140,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             check_integers("ParallelTempering", least, num_adapt=num_adapt)
         if self.adapts_ladder:
             check_integers("ParallelTempering", 2, num_temperatures=num_temperatures)
-            ladder = first_ladder(num_temperatures)
+            # From 1 to 0, closest at the hot end.
+            ladder = np.linspace(1, 0, num_temperatures) ** 4
         else:
             ladder = check_ladder(inverse_temperatures, reference)
         self.inner = HMC() if inner is None else inner

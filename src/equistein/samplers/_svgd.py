@@ -148,7 +148,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             join = lambda *parts: jnp.concatenate(parts)
             prepared = jax.tree.map(join, prepared, of_repellers[2])
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = split_over_devices(self.mesh, _force, x, kernel, prepared)
+        force_at = lambda x, kernel, prepared: kernel.force(x, prepared)
+        force = split_over_devices(self.mesh, force_at, x, kernel, prepared)
         update, opt_state = force, state.opt_state
         if self.optimizer is not None:
             with jax.numpy_dtype_promotion("standard"):  # Optax breaks "strict", if set
@@ -199,21 +200,11 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return not (isinstance(self.langevin, int | float) and self.langevin == 0)
 
 
-def _prepare(
-    points: Particles,
-    log_density: LogDensity,
-    kernel: AbstractKernel,
-    beta: Scalar,
-    score_clip: float | Scalar | None,
-) -> tuple[Array, Particles, PyTree]:
+def _prepare(points, log_density, kernel, beta, score_clip):
     """Return log densities, scores (tempered and clipped), and `kernel.prepare`."""
     values, scores = jax.vmap(jax.value_and_grad(log_density))(points)
     scores = beta * clip_norms(scores, score_clip)
     return values, scores, kernel.prepare(points, scores)
-
-
-def _force(targets: Particles, kernel: AbstractKernel, prepared: PyTree) -> Particles:
-    return kernel.force(targets, prepared)
 
 
 @check_arguments

@@ -27,7 +27,6 @@ from equistein.samplers._geometric_path import ess_fraction
 from equistein.samplers._ladder import (
     _note_arrivals,
     equal_rejection,
-    first_ladder,
     Replicas,
 )
 
@@ -239,7 +238,8 @@ def test_a_ladder_of_equal_rejection_divides_the_barrier():
     found = equal_rejection(jnp.array([1.0, 0.5, 0.0]), jnp.array([0.3, 0.1]))
     assert np.allclose(found, [1, 2 / 3, 0])
     # The first one is closest at the hot end.
-    assert np.allclose(first_ladder(3), [1, 1 / 16, 0])
+    first = ParallelTempering(num_temperatures=3).inverse_temperatures
+    assert np.allclose(first, [1, 1 / 16, 0])
 
 
 def test_the_effective_share_of_equal_weights_is_all_of_them():
