@@ -127,7 +127,7 @@ def _graph(key: Key, config: MoleculesConfig) -> NoiseEnergy:
     settings = DenoisingSettings(
         width=config.width, depth=config.depth, sigma_min=config.noise
     )
-    model = for_data(
+    model: Any = for_data(
         key, PointCloud(symbols, 3), config.data, settings=settings,
         atomic_numbers=atomic_numbers_of(symbols),
     )  # fmt: skip

@@ -43,7 +43,7 @@ _EPOCH = 10  # batches
 
 def fit_within(
     key: Key,
-    model: Model | LinearModel,
+    model: Any,
     data: Particles,
     seconds: float,
     learning_rate: float,

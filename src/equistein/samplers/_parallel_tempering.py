@@ -18,6 +18,7 @@ from equistein.kernels import Preconditioner
 from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
+    FittedNormal,
     GeometricPath,
     PathWalker,
 )
@@ -234,7 +235,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
             return reference, values
 
-        base = self._base(state.particles)
+        base: Any = self._base(state.particles)
         if isinstance(base, FittedNormal) and parameters.metric is not None:
             old = cond_if_any_run(ends, learned, old)
         reference, values = old
