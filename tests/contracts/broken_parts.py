@@ -1,6 +1,7 @@
 """Groups, features and kernels that break a contract, and the tests that see it."""
 
 import jax.numpy as jnp
+import numpy as np
 import test_features as feature_contracts
 import test_groups as group_contracts
 import test_kernel_symmetry as symmetry_contracts
@@ -89,6 +90,9 @@ class Leaning(Radius):
         return super().__call__(point) + 1e-3 * point[0]
 
 
+SMOOTH = "features_are_smooth_and_the_laplacian_is_the_trace_of_the_hessian"
+
+
 class Kinked(Radius):
     def __call__(self, point):
         return jnp.sqrt(jnp.sum(point**2))[None]
@@ -113,15 +117,11 @@ FEATURES = {
     "features that see directions": of_features(
         "features_are_constant_on_the_orbits", Leaning
     ),
-    "features with a kink": of_features(
-        "features_are_smooth_where_particles_meet", Kinked, jnp.float64
-    ),
+    "features with a kink": of_features(SMOOTH, Kinked, np.float64),
     "features that tell nothing": of_features(
         "features_tell_most_points_apart", Same
     ),
-    "a Laplacian of something else": of_features(
-        "laplacian_is_the_trace_of_the_hessian", Twisted
-    ),
+    "a Laplacian of something else": of_features(SMOOTH, Twisted, np.float64),
 }  # fmt: skip
 
 # ------------------------------------------------------------------------ kernels

@@ -216,6 +216,7 @@ def test_what_cannot_be_fitted_is_refused_or_warned_of(wells):
         es.fit_linear(0, energy, wells[:2_000], forces=forces, progress=False)
 
 
+@pytest.mark.filterwarnings("ignore:The standard error of a typical point")
 def test_a_single_strange_frame_does_not_break_a_fit(wells):
     basis = es.features.PairBasis([0] * 4, wells[:900])
     data = wells[:900].copy()

@@ -12,7 +12,7 @@ from equistein.samplers._samples import Samples
 
 _ERRORS, _NATS = 3.0, 0.1  # by which the halves of a run may differ
 _SPREAD = 1.0  # nats, of independent populations
-_GROWTH = 1.75  # of a width in the last round
+_GROWTH = 2.0  # of a width in the last round
 _NARROW = 2.5  # times as wide as the start is the target, everywhere
 _REFUSED = 0.97  # of the swaps of a pair
 _WIDE = 300.0  # widths of the start

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
-from equistein._check_arguments import check_arguments
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
@@ -208,6 +208,7 @@ class SamplesOf(AbstractInitial):
         self.fitted, self.group, reference = fitted, fitted.group, fitted.reference
         self.center, self.reach = reference.center, jnp.asarray(2 * reference.scale)
 
+    @accept_integer_key
     def sample(self, key: Key, num: int, label: Any = None) -> Particles:
         return self.fitted.sample(key, num)
 

@@ -139,7 +139,9 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
         check_integers("`sample`", num=num)
         size, parts = min(num, self.num_at_once), []
         for index in progress_bar(range(-(-num // size)), disable=not progress):
-            own_key = jr.fold_in(key, on_device(np.uint32(index)))
+            own_key = key
+            if size < num:
+                own_key = jr.fold_in(key, on_device(np.uint32(index)))
             parts.append(self.draw(own_key, energy, size, condition))
         return parts[0] if len(parts) == 1 else jnp.concatenate(parts)[:num]
 
@@ -178,7 +180,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         model = energy if label is None else energy.condition(label)
         total = max(num, self.num_at_least)
         chosen = slice(0, total // num * num, total // num)  # neighbors may be copies
-        start_key, run_key = jr.split(key)
+        start_key, run_key = _split(key)
         traced = None if label is None else np.int32(label)
         start = self.initial.sample(start_key, total, traced)
         # The energy was checked when it was fitted.
@@ -193,6 +195,12 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
+
+
+@jax.jit
+def _split(key: Key) -> tuple[Key, Key]:
+    first, second = jr.split(key)
+    return first, second
 
 
 class _HeldDensity(eqx.Module):
