@@ -54,7 +54,7 @@ EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
     "hmc": (1, 3),
     "leapfrogs": (1, 2),
     "tempering": (1, 3),
-    "smc": (1, 2),
+    "smc": (2, 2),
 }
 every_sampler = pytest.mark.parametrize(
     "sampler",

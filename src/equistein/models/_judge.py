@@ -97,6 +97,7 @@ _NO_GAIN = (
     "or with another network, unless the data are normal."
 )
 _LEAST_GAIN = 0.01  # of a loss of denoising
+_UNSURE = 0.5  # nats, of an error with which nothing can be said
 _CAPTIONS = {
     "features": "All that samples and data are compared by, together.",
     "denoising_loss": "The loss of denoising, in training.",
@@ -158,7 +159,7 @@ def judge(
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
     names = ("gain_over_normal", "gain_over_normal_error")
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in names)
-    if gain <= gain_error < np.inf:
+    if gain <= gain_error < _UNSURE:
         text = _NO_GAIN.format(gain, gain_error)
         reasons = [*reasons, text]
         warn_of_samples(text)

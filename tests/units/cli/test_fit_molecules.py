@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from command_line import lines_of, status
 
-from equistein.molecules import read_molecules
-
 
 @pytest.mark.slow
 def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
@@ -21,16 +19,18 @@ def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     report = (molecular_run / "report.html").read_text()
     assert "contrastive divergence" not in report
     assert "Plotly.newPlot" in report
-    assert [line["step"] for line in lines_of(molecular_run)] == [1, 2]
+    steps = [line["step"] for line in lines_of(molecular_run) if "step" in line]
+    assert steps == [1, 2]
 
 
 @pytest.mark.slow
 def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     new = tmp_path / "new.xyz"
     assert status("sample", molecular_run, "--num-samples", 5, "--out", new) == 0
-    frames = read_molecules(new)
-    assert [frame.symbols for frame in frames] == [("H", "F")] * 5
-    positions = np.stack([frame.positions for frame in frames])
+    lines = [line.split() for line in new.read_text().splitlines()]
+    frames = [lines[i + 2 : i + 4] for i in range(0, len(lines), 4)]
+    assert [[row[0] for row in frame] for frame in frames] == [["H", "F"]] * 5
+    positions = np.array([[row[1:4] for row in frame] for frame in frames], float)
     assert np.max(np.abs(positions.mean(axis=1))) < 1e-5
     plain = tmp_path / "new.npy"
     assert status("sample", molecular_run, "--num-samples", 5, "--out", plain) == 0
