@@ -5,6 +5,7 @@ from equistein.energies._base import (
     Energy as Energy,
     Evaluation as Evaluation,
     freeze as freeze,
+    values_at as values_at,
 )
 from equistein.energies._composed import (
     KnownEnergy as KnownEnergy,

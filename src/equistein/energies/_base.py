@@ -1,7 +1,7 @@
 """The interface of energies."""
 
 import abc
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -83,3 +83,9 @@ def freeze(energy: Tree) -> Tree:
         return jax.lax.stop_gradient(leaf) if eqx.is_inexact_array(leaf) else leaf
 
     return jax.tree.map(stop, energy)
+
+
+@eqx.filter_jit
+def values_at(function: Any, points: Particles) -> Any:
+    """Return the value at each point, in blocks of 256."""
+    return jax.lax.map(function, points, batch_size=256)

@@ -13,9 +13,9 @@ import numpy as np
 from equistein._check_arguments import accept_integer_key
 from equistein._types import AnyKey, Key, Particles
 from equistein.diffusion import DenoisingScoreMatching
-from equistein.energies import KnownEnergy, PlainEnergy, SummedEnergy
+from equistein.energies import KnownEnergy, PlainEnergy, SummedEnergy, values_at
 from equistein.models._linear import LinearModel
-from equistein.models._model import Model, values_at, with_about, with_forces
+from equistein.models._model import Model, with_about, with_forces
 from equistein.models._settings import ComparedSettings
 from equistein.samplers import MALA
 from equistein.training import Fitted, SamplesOf, SamplingGenerator

@@ -21,7 +21,7 @@ from equistein.diffusion import (
     NoiseEnergy,
     repeated_denoising_loss,
 )
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, values_at
 from equistein.features import Coordinates
 from equistein.metrics import (
     accuracy,
@@ -31,7 +31,6 @@ from equistein.metrics import (
     force_errors,
 )
 from equistein.models._contrastive import features_of
-from equistein.models._model import values_at
 from equistein.molecules import BOLTZMANN, check_thermal, hands, main_hand
 from equistein.runs import (
     FLOOR,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -141,12 +140,6 @@ def with_forces(model: Model, scores: Any, settings: Any) -> Model:
         part = Blurred(part, noise)
     part = weight / float(np.nanmean(scores**2)) * part
     return dataclasses.replace(model, objective=model.objective + part)
-
-
-@eqx.filter_jit
-def values_at(function: Any, points: Particles) -> Any:
-    """Return the value at each point, in blocks of 256."""
-    return jax.lax.map(function, points, batch_size=256)
 
 
 def model_of(

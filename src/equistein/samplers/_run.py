@@ -137,9 +137,8 @@ def run(
         adapted = adapted.shard(mesh)
     setup = dataclasses.replace(setup, mesh=mesh, sampler=adapted)
     state, warnings = _initialize(setup, particles, initial_state)
-    status, chunks, make_error = _loop(setup, state, progress)
-    name = type(sampler).__name__
-    samples = _finish(setup, state, warnings, status, chunks, make_error, name)
+    ended = _loop(setup, state, progress)
+    samples = _finish(setup, state, warnings, *ended, type(sampler).__name__)
     return dataclasses.replace(samples, particles=trees(samples.particles))
 
 
@@ -377,9 +376,8 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
     if setup.num_runs is not None:
         failed = int(jnp.argmax(status.failed))
         key, good, where = key[failed], samples[failed].state, f" of run {failed}"
-    false = jnp.zeros((), bool)
     replay, _, _ = take_steps(
-        RunStatus(good, false, false), key, setup.sampler, setup.log_density,
+        RunStatus(good, *jnp.zeros(2, bool)), key, setup.sampler, setup.log_density,
         jnp.arange(1, CHECK_EVERY + 1) + good.step, None, 0,
     )  # fmt: skip
     step = int(replay.state.step) + 1
