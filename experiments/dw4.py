@@ -12,13 +12,11 @@ from jaxtyping import Array, Float
 
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import proportions, wasserstein_1d
-from equistein.models import LinearSettings
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima
-from equistein.training import Fitted
 from experiments._engine import Entry, Experiment, Key, Particles, Trial
 from experiments._figures import configurations, histograms
-from experiments._systems import CloudConfig, fit_as_set, learn_clouds, SYSTEMS, TINY
+from experiments._systems import CloudConfig, learn_clouds, SYSTEMS, TINY
 
 DW4_SYSTEM = SYSTEMS["dw4"]
 TARGET = DW4_SYSTEM.target
@@ -64,13 +62,7 @@ def entries(config: DW4Config) -> list[Entry]:
         return noisy_copies(jr.key(1), minima().points, config.copies, _NOISE)
 
     def learned(group: AbstractGroup, trial: Trial) -> Outcome:
-        return drawn(*learn_clouds(config, trial, group, data()))
-
-    def linear(trial: Trial) -> Outcome:
-        settings = LinearSettings(sample_steps=config.sample_steps)
-        return drawn(*fit_as_set(settings, trial, TARGET.group, data()))
-
-    def drawn(fitted: Fitted, key: Key) -> Outcome:
+        fitted, key = learn_clouds(config, trial, group, data())
         samples = jax.vmap(TARGET.group.project)(fitted.sample(key, num))
         kept = {"history": fitted.history, "events": fitted.events}
         return described(data(), samples, **kept)
@@ -102,14 +94,6 @@ def entries(config: DW4Config) -> list[Entry]:
             "The network sees sorted distances, and the sampler's kernel is pulled "
             "back along them.",
             label="equivariant EBM, E-SVGD",
-            trains=True,
-        ),
-        Entry(
-            "linear",
-            linear,
-            "An energy linear in functions of distance, found by one solve. What five "
-            "sharp states weigh, slopes alone do not tell.",
-            label="linear energy, one solve",
             trains=True,
         ),
         Entry(FLOOR, floor, label="data", num_seeds=10),

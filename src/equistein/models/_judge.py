@@ -248,7 +248,9 @@ def _held_out_metrics(
                 loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
         if len(points) and isinstance(energy, NoiseEnergy | MixtureNoiseEnergy):
-            base = eqx.tree_at(lambda e: e.network, energy, _Nothing(energy.network))
+            base = eqx.tree_at(
+                lambda e: e.network, energy, _ZeroNetwork(energy.network)
+            )
             keys = jr.split(jr.fold_in(key, 2), 4)
             untrained, loss = (
                 jnp.stack([repeated_denoising_loss(each, e, points) for each in keys])
@@ -304,7 +306,7 @@ def _likelihood(
     return numbers
 
 
-class _Nothing(eqx.Module):
+class _ZeroNetwork(eqx.Module):
     """What a network is before it learns: zero."""
 
     network: Any

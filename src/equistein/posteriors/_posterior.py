@@ -168,6 +168,11 @@ class Posterior(eqx.Module):
                     reference=_reference(points, periods),
                     num_temperatures=num_temperatures,
                 )
+        elif not callable(sampler):
+            raise ValueError(
+                "`sampler` must be one such as es.HMC(), or a function of a pilot that "
+                f"returns one, but got {sampler!r}."
+            )
         else:
             pilot = self.pilot(pilot_key, start, check=check)
             sampler = sampler(pilot)

@@ -230,7 +230,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
 
         def learned():
             target = jax.tree.map(lambda leaf: leaf[0], parameters.metric)
-            reference = base.refit(self._around(target, state))
+            reference = base.refit(self._widened(target, state))
             path = GeometricPath(log_density, reference)
             values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
             return reference, values
@@ -249,8 +249,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             statistics=state.statistics.restarted(begins, betas, new_ladder),
         )
 
-    def _around(self, metric: Preconditioner, state: TemperingState) -> Preconditioner:
-        """Return the shape of a reference around chains: in each round less wide.
+    def _widened(self, metric: Preconditioner, state: TemperingState) -> Preconditioner:
+        """Return a wider metric, for the reference: in each round less wide.
 
         Where the chains spread in the last round, they may spread as much again.
         """

@@ -130,10 +130,11 @@ def test_an_improper_prior_that_runs_away_is_found(key):
     ("given", "message"),
     [
         ({"num_chains": 0}, "`num_chains`"),
+        ({"sampler": 3}, "a function of a pilot"),
         ({"num_steps": 100}, "`num_steps`"),
         ({"start": {"mean": jnp.zeros((3, 2))}}, "must have the names of the example"),
     ],
 )
-def test_bad_settings_are_refused(given, message, key):
+def test_bad_settings_are_refused(given, message, key, unchecked):
     with pytest.raises(ValueError, match=message):
         POSTERIOR.run(key, **given)
