@@ -344,14 +344,16 @@ def test_four_modes_are_learned_by_waves():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="over keys .7 to 1.9: one population", strict=False)
 def test_a_cluster_is_learned_and_sampled_from_nothing():
     target = es.targets.LennardJones()
     reference = target.sample(jr.key(0), 3_000)
     data = np.asarray(reference[:1_000])
     basis = es.features.PairBasis([0] * 13, data)
     fitted = es.fit_linear(0, energy_of(basis), data, progress=False)
-    samples = fitted.sample(jr.key(1), 500)
     energies = lambda points: np.sort(-np.asarray(jax.vmap(target.log_density)(points)))
     theirs = np.quantile(energies(reference[1_000:]), (np.arange(500) + 0.5) / 500)
-    assert np.sqrt(np.mean((energies(samples) - theirs) ** 2)) < 1.5  # data: .5 to .7
+    found = []
+    for key in (1, 2):  # a population scatters: .7 to 1.9
+        samples = fitted.sample(jr.key(key), 500)
+        found.append(np.sqrt(np.mean((energies(samples) - theirs) ** 2)))
+    assert np.mean(found) < 1.5, found  # data: .5 to .7

@@ -19,6 +19,7 @@ from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
+from equistein.groups import AbstractGroup, PointCloud
 from equistein.samplers import AbstractSampler, run
 from equistein.training._initial import AbstractInitial
 
@@ -186,7 +187,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
-            return steps(self.sampler, model.log_density, start).particles[chosen]
+            points = steps(self.sampler, model.log_density, start).particles[chosen]
+            return _mirrored(key, energy.group(points.shape[1:]), points)
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
@@ -195,6 +197,19 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
+
+
+def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
+    """Return clouds mirrored with probability 1/2, if the group has reflections.
+
+    A population of a sampler, copied from few ancestors, has more of one hand.
+    """
+    if not (isinstance(group, PointCloud) and group.reflections):
+        return points
+    factors = np.ones((len(points), 1, points.shape[2]), points.dtype)
+    rng = np.random.default_rng(np.asarray(jr.key_data(key)))
+    factors[..., 0] = rng.choice([-1, 1], size=(len(points), 1))
+    return on_device(factors * np.asarray(points))
 
 
 @jax.jit
