@@ -75,7 +75,10 @@ class AbstractGroup(eqx.Module):
         """Raise `ValueError` unless the group acts on points of this shape."""
 
     def without_reflections(self) -> "AbstractGroup":
-        """Return the subgroup of a `PointCloud` that keeps mirror images apart."""
+        """Return the subgroup of a `PointCloud` that keeps mirror images apart.
+
+        The group itself, if it has no reflections of space.
+        """
         return self
 
     @property

@@ -138,6 +138,8 @@ class PointCloud(AbstractGroup):
             )
 
     def without_reflections(self) -> "PointCloud":
+        if not self.reflections:
+            return self
         return PointCloud(self.species, self.dim, reflections=False)
 
     @property

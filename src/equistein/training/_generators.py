@@ -19,7 +19,7 @@ from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import AbstractGroup
 from equistein.samplers import AbstractSampler, run
 from equistein.training._initial import AbstractInitial
 
@@ -204,7 +204,7 @@ def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
 
     A population of a sampler, copied from few ancestors, has more of one hand.
     """
-    if not (isinstance(group, PointCloud) and group.reflections):
+    if group.without_reflections() is group:
         return points
     factors = np.ones((len(points), 1, points.shape[2]), points.dtype)
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
