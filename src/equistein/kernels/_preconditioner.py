@@ -124,11 +124,11 @@ class Preconditioner(eqx.Module):
 
     def pull(self, score: Point) -> Float[Array, " dim"]:
         r"""Return $F^\top s$, the score of z."""
-        return self._times(self.factor.T, score)
+        return self._times(score, self.factor)
 
     def pull_back(self, score: Float[Array, " dim"]) -> Point:
         r"""Return $F^{-\top} s$, the score of a point, from that of z."""
-        return self._times(self.inverse.T, score)
+        return self._times(score, self.inverse)
 
     def whiten(self, point: Point) -> Float[Array, " dim"]:
         """Return the coordinates z of a point."""
@@ -248,8 +248,9 @@ class Preconditioner(eqx.Module):
             self.growth,
         )
 
-    def _times(self, matrix: Array, vector: Array) -> Array:
-        return matmul(matrix, vector) if matrix.ndim > 1 else matrix * vector
+    def _times(self, left: Array, right: Array) -> Array:
+        # A row times a matrix, since XLA for CPUs aborts on some batches of `F.T @ s`.
+        return matmul(left, right) if self.factor.ndim > 1 else left * right
 
 
 def _deviations(variances: Float[Array, " dim"]) -> Float[Array, " dim"]:
