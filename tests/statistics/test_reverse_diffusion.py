@@ -52,7 +52,7 @@ def worst(points, exact):
 def test_denoising_and_reverse_diffusion_recover_lengths_angles_and_weights():
     data, exact = bent(jr.key(0), NUM), bent(jr.key(1), NUM)
     settings = DenoisingSettings(
-        num_epochs=40, batch_size=64, sample_steps=400, sample_at_once=NUM, width=32,
+        num_epochs=100, batch_size=64, sample_steps=400, sample_at_once=NUM, width=32,
         depth=2, sigma_min=0.03,
     )  # fmt: skip
 
@@ -65,7 +65,8 @@ def test_denoising_and_reverse_diffusion_recover_lengths_angles_and_weights():
     error = np.sqrt(2 * SHARE * (1 - SHARE) / NUM)  # of the data and of the samples
     bound = 4 * error + 0.03
     assert abs(share - SHARE) < bound
-    # It would be 1/2 if both angles were alike; from fit to fit it scatters by .05.
+    # It would be 1/2 if both angles were alike. After 40 epochs it scatters by .07 from
+    # fit to fit, after 120 by .01.
     assert abs(share - 1 / 2) > 2 * error
     assert gap < BAR
     # The broken twins: nothing learned, and no time to diffuse.

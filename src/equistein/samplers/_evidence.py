@@ -106,7 +106,7 @@ def _of_landing(state: SMCState) -> Iterator[str]:
     z = [(x - center) / width for x in (first, last)]
     shifts = np.stack([z[1] - z[0], z[1] ** 2 - z[0] ** 2]).mean(axis=2)  # 2, run, dim
     mean, spread = shifts.mean(axis=1), shifts.std(axis=1, ddof=1) / runs**0.5
-    limit = stdtrit(runs - 1, 1 - _CHANCE / mean.size)
+    limit = stdtrit(runs - 1, 1 - _CHANCE / (2 * mean.size))  # of either sign
     moved = (np.abs(mean) > limit * spread) & (np.abs(mean) > _SHIFT)
     index = int(np.argmax(np.max(np.abs(mean) * moved, axis=0)))
     if np.any(moved):
