@@ -18,6 +18,7 @@ MODULES = {
     "particle-sampling": "particle_sampling",
     "cluster": "cluster",
     "lj13": "lj13",
+    "lj55": "lj55",
     "objectives": "objectives",
     "learning-curves": "learning_curves",
     "molecules": "molecules",

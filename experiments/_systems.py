@@ -2,17 +2,19 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein.groups import AbstractGroup
 from equistein.metrics import pair_distances, total_variation, wasserstein_1d
 from equistein.models import AbstractSettings, ContrastiveSettings, for_data
+from equistein.runs import Outcome, seed_outcome
 from equistein.targets import AbstractParticleSystem, DoubleWell, LennardJones
 from equistein.training import Fitted
 from experiments._engine import AbstractConfig, Key, Particles, Scalar, Trial
@@ -130,3 +132,20 @@ def fit_as_set(
     model = for_data(energy_key, group, data, settings=settings)
     fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
     return fitted, sample_key
+
+
+def described(
+    system: System,
+    held_out: Float[Array, "datum *shape"],
+    points: Particles,
+    more: Mapping[str, Any] | None = None,
+    **kept: Any,
+) -> Outcome:
+    """Measure configurations against those held out; keep further numbers."""
+    energies = system.energy(points)
+    numbers = system.quality(held_out, points) | {
+        "median_energy": jnp.median(energies),
+        "median_energy_of_data": jnp.median(system.energy(held_out)),
+        **(more or {}),
+    }
+    return seed_outcome(numbers, points, arrays={"energies": energies}, **kept)

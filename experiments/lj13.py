@@ -21,7 +21,7 @@ from equistein.models import (
     LinearSettings,
 )
 from equistein.networks import NoiseMLP
-from equistein.runs import FLOOR, Outcome, seed_outcome
+from equistein.runs import FLOOR, Outcome
 from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
 from equistein.training import Fitted
 from experiments._engine import Entry, Experiment, Key, Particles, Trial
@@ -29,6 +29,7 @@ from experiments._figures import configurations, histograms
 from experiments._sampling import augmented, has_blackjax
 from experiments._systems import (
     CloudConfig,
+    described,
     fit_as_set,
     learn_clouds,
     reference,
@@ -146,7 +147,8 @@ def entries(config: LJ13Config) -> list[Entry]:
         return samples_to_learn(config.num_data)[0]
 
     def describe(points: Particles, **kept: Any) -> Outcome:
-        return described(samples_to_learn(config.num_data)[1], points, **kept)
+        held_out = samples_to_learn(config.num_data)[1]
+        return described(_SYSTEM, held_out, points, **kept)
 
     def stage(learn: Callable[[Trial], tuple[Fitted, Key]], trial: Trial) -> Outcome:
         fitted, key = learn(trial)
@@ -229,22 +231,6 @@ def _models(config: LJ13Config, data: Callable[[], Particles]) -> tuple:
             "sequential Monte Carlo from a normal density.",
         ),
     )  # fmt: skip
-
-
-def described(
-    held_out: Float[Array, "datum *shape"],
-    points: Particles,
-    more: dict[str, Any] | None = None,
-    **kept: Any,
-) -> Outcome:
-    """Measure configurations against those held out; keep further numbers."""
-    energies = _SYSTEM.energy(points)
-    numbers = _SYSTEM.quality(held_out, points) | {
-        "median_energy": jnp.median(energies),
-        "median_energy_of_data": jnp.median(_SYSTEM.energy(held_out)),
-        **(more or {}),
-    }
-    return seed_outcome(numbers, points, arrays={"energies": energies}, **kept)
 
 
 LJ13 = Experiment(
