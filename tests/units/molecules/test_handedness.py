@@ -94,7 +94,7 @@ def test_learned_molecules_have_the_hands_of_the_data(
     network, mirrored, single_precision
 ):
     data = dataset(frames(200, mirrored=mirrored).astype(np.float32))
-    settings = es.models.LinearSettings()
+    settings = es.models.LinearSettings(sample_steps=400)
     if network == "graph":
         settings = es.models.DenoisingSettings(
             num_epochs=60, width=32, sample_steps=200
