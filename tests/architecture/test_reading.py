@@ -43,7 +43,9 @@ def test_guides_and_tutorials_have_short_sentences():
 
 
 def test_sentences_are_counted():
-    page = "# Title\n\nOne two three. Four five\nsix seven!\n\n```\nno\n```\n| a | b |\n"
+    page = (
+        "# Title\n\nOne two three. Four five\nsix seven!\n\n```\nno\n```\n| a | b |\n"
+    )
     assert sentences(page) == [3, 4]
     assert fraction_of_long(sentences("word " * 36 + ".")) == 1
 
