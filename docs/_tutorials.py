@@ -1,10 +1,10 @@
-"""Tutorials are run when the site is built: outputs, figures and notebooks are theirs.
+"""Tutorials are run when the site is built, which has their outputs and notebooks.
 
 A page of docs/tutorials is Markdown with blocks of Python, which run from top to bottom
 in one namespace, in an empty folder. As in a notebook, a block shows what it prints and
-the value of its last expression; a matplotlib figure becomes a picture, whose text for
-those who cannot see it is the comment `# Figure: ...` of the block. With the environment
-variable NO_TUTORIALS nothing is run, and the pages show no outputs.
+the value of its last expression. A matplotlib figure becomes a picture; the comment
+`# Figure: ...` of the block describes it. With the environment variable NO_TUTORIALS
+nothing is run, and the pages show no outputs.
 """
 
 import ast
@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import logging
 import os
 import pathlib
 import re
@@ -21,6 +22,7 @@ import time
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 _FIGURE = re.compile(r"^# Figure: (.*)$", re.MULTILINE)
 _DPI = 110
+_LOG = logging.getLogger("mkdocs.tutorials")
 
 
 @dataclasses.dataclass
@@ -33,7 +35,7 @@ class Output:
 
 
 def split(page: str) -> list[tuple[str, str]]:
-    """Return the parts of a page in order: pairs of `markdown` or `code` and its text."""
+    """Return the parts of a page: pairs of `markdown` or `code`, and the text."""
     parts = _BLOCK.split(page)
     kinds = ["markdown", "code"] * len(parts)
     return list(zip(kinds, parts, strict=False))
@@ -114,7 +116,7 @@ def on_files(files, config, **_):
             continue
         page, began = file.content_string, time.perf_counter()
         outputs = [] if "NO_TUTORIALS" in os.environ else run(page)
-        print(f"Ran {path} in {time.perf_counter() - began:.0f} s")
+        _LOG.info("Ran %s in %.0f s", path, time.perf_counter() - began)
         _PAGES[file.src_uri] = shown(page, path.stem, outputs)
         made = {f"{path.stem}.ipynb": notebook(page)}
         for number, output in enumerate(outputs):
