@@ -1,3 +1,4 @@
+import ast
 import pathlib
 import re
 import subprocess
@@ -91,3 +92,25 @@ def test_troubleshooting_has_each_exception_and_warning():
         ))  # fmt: skip
     assert "SamplingWarning" in names
     assert names == {name for name in names if f"`{name}" in page}
+
+
+def texts_of_the_source():
+    """All texts of the library, with what is put into them left out."""
+    texts = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [getattr(part, "value", "") for part in node.values]
+                texts.append("".join(p if isinstance(p, str) else "\0" for p in parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return "\n".join(texts)
+
+
+def test_troubleshooting_quotes_messages_of_the_source():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    section = page.split("## The commonest `ValueError`s")[1].split("\n## ")[0]
+    quoted = re.findall(r'^\| "([^"]+)"', section, flags=re.MULTILINE)
+    assert len(quoted) >= 30
+    known = texts_of_the_source()
+    assert [text for text in quoted if text not in known] == []

@@ -1,0 +1,86 @@
+"""Each tutorial runs from top to bottom, shows a figure, and checks its result."""
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+import pytest
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+NEEDS = {"mixture": "numpyro", "molecules": "rdkit", "images": "sklearn"}
+
+
+def builder():
+    """The hook of the site that runs them."""
+    path = DOCS / "_tutorials.py"
+    spec = importlib.util.spec_from_file_location("build_tutorials", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BUILDER = builder()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("single_precision", "unchecked")
+def test_a_tutorial_runs(path):
+    if path.stem in NEEDS:
+        pytest.importorskip(NEEDS[path.stem], reason=f"needs {NEEDS[path.stem]}")
+    outputs = BUILDER.run(path.read_text())
+    figures = [output for output in outputs if output.figure]
+    assert figures
+    assert all(output.caption for output in figures)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_asks_checks_and_says_what_to_do(path):
+    page = path.read_text()
+    assert "**Question.**" in page
+    assert "\nassert " in page
+    assert "\n## When " in page
+    assert f"tutorials/{path.name}" in (DOCS.parent / "mkdocs.yml").read_text()
+
+
+PAGE = """# A page
+
+Words.
+
+```python
+value = 2
+print("two", value)
+value + 1
+```
+
+More words.
+
+```python
+from matplotlib.figure import Figure
+# Figure: an empty figure
+Figure()
+```
+"""
+
+
+def test_a_page_is_shown_with_its_outputs():
+    outputs = BUILDER.run(PAGE)
+    assert outputs[0].text == "two 2\n3\n"
+    shown = BUILDER.shown(PAGE, "page", outputs)
+    assert "```text\ntwo 2\n3\n```" in shown
+    assert "![an empty figure](page-1.png)" in shown
+    assert shown.startswith("# A page\n\n[Download this page")
+    assert outputs[1].figure.startswith(b"\x89PNG")
+
+
+def test_a_page_is_a_notebook():
+    cells = json.loads(BUILDER.notebook(PAGE))["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code"] * 2
+
+
+def test_a_page_that_fails_is_not_built():
+    with pytest.raises(AssertionError):
+        BUILDER.run("# A page\n\n```python\nassert 1 > 2\n```\n")
