@@ -111,6 +111,9 @@ CALLS = {
         Polynomials=dict(symmetry=C4, degree=2),
         Quadratic=dict(symmetry=C4),
         Bonded=dict(bonds=((0, 1),), atomic_numbers=(8, 1)),
+        Torsions=dict(atoms=((0, 1, 2, 3),)),
+        Distances=dict(pairs=((0, 1),)),
+        RadiusOfGyration=dict(masses=(16.0, 1.0)),
     ),
     **calls(
         es.kernels,
