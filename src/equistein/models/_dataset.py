@@ -103,7 +103,7 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
             path.suffix in (".npy", ".npz"),
             f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, a "
             "table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, "
-            ".db, .pdb, .sdf) or a folder of images.",
+            ".db, .pdb, .sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of images.",
         )
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):

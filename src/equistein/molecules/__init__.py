@@ -17,6 +17,8 @@ from equistein.molecules._files import (
     is_molecules as is_molecules,
     MissingASE as MissingASE,
     read_molecules as read_molecules,
+    TRAJECTORIES as TRAJECTORIES,
+    write_trajectory as write_trajectory,
     write_xyz as write_xyz,
 )
 from equistein.molecules._frames import (
