@@ -102,7 +102,7 @@ def molecule(kelvin: float) -> Molecule:
     system = app.ForceField("amber14-all.xml").createSystem(
         pdb.topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False
     )
-    positions = np.array(pdb.getPositions(asNumpy=True)._value)
+    positions = np.array([[each.x, each.y, each.z] for each in pdb.positions])
     atoms = list(pdb.topology.atoms())
     bonds = [(bond[0].index, bond[1].index) for bond in pdb.topology.bonds()]
     numbers = [atom.element.atomic_number for atom in atoms]
@@ -130,14 +130,16 @@ def sample(
         num *= config.num_temperatures  # as many evaluations
     noise = jr.normal(trial.key(0), (num, *positions.shape))
     start = jnp.asarray(positions, noise.dtype)[None] + _SPREAD * noise
-    more = {"progress": True, "check": False}
     part = run(
-        trial.key(1), sampler, density, start, num_steps=config.num_warm_up, **more
-    )
+        trial.key(1), sampler, density, start, num_steps=config.num_warm_up,
+        check=False, progress=True,
+    )  # fmt: skip
     parts, every = [], config.every
-    more = {"num_steps": every, "record_every": every, "check": False}
     for _ in range(config.num_rounds):
-        part = run(trial.key(1), sampler, density, initial_state=part.state, **more)
+        part = run(
+            trial.key(1), sampler, density, initial_state=part.state, num_steps=every,
+            record_every=every, check=False,
+        )  # fmt: skip
         parts.append(part)
     return parts
 
@@ -184,7 +186,11 @@ def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
         }
     else:
         numbers["evaluations"] *= config.num_temperatures
-    arrays = {"free_energy": free.values}
+    phi = free_energy(parts, lambda point: _TORSIONS.angles(point)[0], _EDGES)
+    arrays = {
+        "probabilities": free.probabilities,
+        "over_phi": np.stack([phi.values, phi.errors]),
+    }
     return seed_outcome(numbers, points, arrays=arrays)
 
 
@@ -236,18 +242,31 @@ def entries(config: AlanineDipeptideConfig) -> list[Entry]:
     ]  # fmt: skip
 
 
-def _map(name: str) -> Figure:
-    """Return the map of the free energy over phi and psi of one entry."""
+def _draw_maps(config: Any, shown: Shown) -> Any | None:
+    """Draw the density of phi and psi of each first seed."""
+    del config
+    columns = {
+        entry.label: [(outcome.arrays["probabilities"][0].T, None, "density")]
+        for entry, outcome in shown
+        if "probabilities" in outcome.arrays
+    }
+    if not columns:
+        return None
+    return plotting.planar_energies(columns, ["psi over phi"], np.pi, np.pi)
 
-    def draw(config: Any, shown: Shown) -> Any | None:
-        found = [outcome for entry, outcome in shown if entry.name == name]
-        if not found:
-            return None
-        labels = "phi / radian", "psi / radian"
-        values = found[0].arrays["free_energy"].reshape(-1, 36, 36)[0]
-        return plotting.free_energies((_EDGES, _EDGES), values, labels)
 
-    return Figure(f"map-{name}", draw, f"Free energy in kT, of the first seed: {name}.")
+def _draw_curves(config: Any, shown: Shown) -> Any | None:
+    """Draw the free energy over phi, of each first seed."""
+    del config
+    centers = np.degrees(_EDGES[:-1] + _EDGES[1:]) / 2
+    series = {
+        entry.label: (centers, *outcome.arrays["over_phi"][0])
+        for entry, outcome in shown
+        if "over_phi" in outcome.arrays
+    }
+    if not series:
+        return None
+    return plotting.error_bars(series, "free energy / kT", x_label="phi / degrees")
 
 
 _NEW = {
@@ -279,5 +298,11 @@ ALANINE_DIPEPTIDE = Experiment(
     entries=entries,
     check=check,
     metrics=METRICS | _NEW,
-    figures=(_map("tempering"), _map("hmc")),
+    figures=(
+        Figure(
+            "maps", _draw_maps, "The square root of the density over phi and psi, from "
+            "-180 to 180 degrees each."
+        ),
+        Figure("over-phi", _draw_curves, "Free energy over phi, with standard errors."),
+    ),
 )  # fmt: skip

@@ -16,20 +16,13 @@ from equistein.bridges import to_ase
 from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
 from equistein.metrics import score_molecules
-from equistein.molecules import (
-    formula,
-    hands,
-    symbols_of,
-    TRAJECTORIES,
-    write_trajectory,
-    write_xyz,
-)
+from equistein.molecules import formula, hands, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
 _SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
-_MOLECULES = (".xyz", ".extxyz", ".xyz.gz", ".traj", ".db", ".pdb", *TRAJECTORIES)
+_MOLECULES = (".xyz", ".extxyz", ".xyz.gz", ".traj", ".db", ".pdb")
 _FOLDER = ""  # the suffix of a folder, of images
 
 
@@ -41,8 +34,8 @@ class Sample:
         run: The folder of an `equistein fit`; the file of a learned density; or one
             that comes with the package, such as pretrained:c5h8o.
         out: A new .npy or .npz file; of molecules also .xyz, .extxyz, .xyz.gz, .traj,
-            .db, .pdb, .xtc, .trr, .dcd, .nc or .h5; after a table also .csv, .tsv or
-            .parquet; of images also a new folder of .png files, without an ending.
+            .db or .pdb; after a table also .csv, .tsv or .parquet; of images also a new
+            folder of .png files, a name without an ending.
         num_samples: How many.
         label: The class to draw from, its number or its name; by default all.
         seed: The source of randomness.
@@ -163,8 +156,6 @@ def write_samples(
         write_table(path, Table(rows, tuple(about["columns"]), *more))
     elif kind == ".xyz" and species is not None:
         write_xyz(path, species, points, "sampled by equistein")
-    elif kind in TRAJECTORIES and species is not None:
-        write_trajectory(path, species, points)
     elif kind in _MOLECULES and species is not None:
         frames = to_ase(species, points)
         from ase.io import write

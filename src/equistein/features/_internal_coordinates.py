@@ -54,10 +54,7 @@ class Torsions(AbstractInternalCoordinates):
     4 is clockwise of 1, looking from 2 to 3.
 
     Args:
-        atoms: The four atoms of each angle; see `es.bridges.backbone_torsions`.
-
-    References:
-        IUPAC-IUB Commission (1970), the conformation of polypeptide chains, rule 2.1.
+        atoms: The four atoms of each angle, as `mdtraj.compute_phi` returns them.
     """
 
     atoms: tuple[tuple[int, ...], ...]

@@ -121,7 +121,7 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
     As many are of each density $b^{1 - \beta_k} p^{\beta_k}$, weighted ones of b.
     """
     many = samples if isinstance(samples, list | tuple) else [samples]
-    states = [getattr(each, "state", None) for each in many]
+    states: Any = [getattr(each, "state", None) for each in many]
     if all(hasattr(state, "replicas") for state in states):
         walkers = [state.replicas.walker for state in states]
         names = "point", "value", "reference_value"
@@ -136,13 +136,11 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
             )
         betas = np.asarray(states[0].inverse_temperatures, float)
     else:
-        kept = lambda s: getattr(s, "history", {}).get("particles")
         last = lambda s: np.asarray(getattr(s, "particles", s))[None]
-        points = np.concatenate([last(s) if kept(s) is None else kept(s) for s in many])
-        points, betas = points[:, None], np.zeros(1)
+        kept = lambda s: getattr(s, "history", {}).get("particles", last(s))
+        points, betas = np.concatenate(list(map(kept, many)))[:, None], np.zeros(1)
         weights = getattr(samples, "weights", np.ones(points.shape[:3]))
-        with np.errstate(divide="ignore"):
-            values = np.log(np.asarray(weights, float)).reshape(points.shape[:3])
+        values = np.log(np.maximum(weights, 1e-300)).reshape(points.shape[:3])
         references = np.zeros(points.shape[:3])
     chains = np.broadcast_to(np.arange(points.shape[2]), points.shape[:3]).ravel()
     flat = lambda x: np.nan_to_num(x.ravel().astype(float), neginf=-1e30)

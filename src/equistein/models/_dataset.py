@@ -17,6 +17,7 @@ from equistein.data import (
     image_classes,
     is_table,
     map_points,
+    read_frames,
     read_image_folder,
     read_labels,
     read_points,
@@ -25,7 +26,7 @@ from equistein.data import (
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models._contrastive import num_classes_of
 from equistein.models._settings import Problem
-from equistein.molecules import BOLTZMANN, is_molecules, read_molecules, READ_OPTIONS
+from equistein.molecules import BOLTZMANN, is_molecules, READ_OPTIONS
 from equistein.training import check_on_disk
 
 _DESCRIBED = (
@@ -146,7 +147,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path} holds molecules: give --group point-cloud, and no --dim.",
     )
     options = {name: getattr(problem, name) for name in READ_OPTIONS}
-    frames = read_molecules(path, **options)
+    frames = read_frames(path, **options)
     return Dataset.of_molecules(frames, str(path))
 
 

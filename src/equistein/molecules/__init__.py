@@ -18,10 +18,11 @@ from equistein.molecules._files import (
     MissingASE as MissingASE,
     read_molecules as read_molecules,
     TRAJECTORIES as TRAJECTORIES,
-    write_trajectory as write_trajectory,
     write_xyz as write_xyz,
 )
 from equistein.molecules._frames import (
+    Frame as Frame,
+    interpret as interpret,
     Molecule as Molecule,
     Molecules as Molecules,
     READ_OPTIONS as READ_OPTIONS,

@@ -24,15 +24,12 @@ from equistein.molecules._frames import (
     LIKELY,
     Molecules,
     number,
-    TRAJECTORY_OPTIONS,
 )
 from equistein.molecules._rdkit import rdkit
 
 TRAJECTORIES = (".xtc", ".trr", ".dcd", ".nc", ".h5")
-"""What mdtraj reads and writes."""
-
+"""The endings of trajectories, which `es.data.read_frames` reads."""
 _READ_BY_ASE = (".traj", ".db")
-_CHUNK = 2_000  # frames that are read together
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
 _FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
@@ -74,10 +71,8 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     """Return the molecules of a file: .xyz, .xyz.gz, .pdb, .sdf, .traj, .db or .npz.
 
     Energies and forces become eV and eV / Angstrom. An .sdf is read by RDKit, .traj and
-    .db by ASE, and trajectories, .xtc, .trr, .dcd, .nc and .h5, by mdtraj; where these
-    have a cell, it is left out, with molecules made whole. The arrays of an .npz have
-    the names of rMD17 or SchNet: positions `coords` or `R`, atomic numbers
-    `nuclear_charges` or `z`, energies and forces.
+    .db by ASE. The arrays of an .npz have the names of rMD17 or SchNet: positions
+    `coords` or `R`, atomic numbers `nuclear_charges` or `z`, energies and forces.
 
     Args:
         path: The file.
@@ -85,9 +80,7 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
             for these; `energy_unit`, `force_unit` and `length_unit`, such as kcal/mol,
             Hartree/Bohr and nm; `species`, the elements of numbered types or of all
             atoms, such as "O H"; `charge`; `formula`, which of its molecules; and
-            `skip_incomplete`, whether a file is read up to a frame that is cut. Of a
-            trajectory or a .pdb `topology`, a file of the same atoms such as a .pdb;
-            `stride`, 2 for each second frame; and `atoms`, as mdtraj selects them.
+            `skip_incomplete`, whether a file is read up to a frame that is cut.
 
     Raises:
         XYZError: If it is damaged, cut or periodic, or a key or unit is not clear.
@@ -96,11 +89,8 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
     readers |= dict.fromkeys(_READ_BY_ASE, _ase_frames)
-    readers |= dict.fromkeys(TRAJECTORIES, _trajectory_frames)
     read = readers.get(path.suffix.lower(), _xyz_frames)
-    chosen = {k: options.get(k) for k in TRAJECTORY_OPTIONS if options.get(k)}
-    frames = _trajectory_frames(path, **chosen) if chosen else read(path)
-    return interpret(path, frames, options)
+    return interpret(path, read(path), options)
 
 
 @check_arguments
@@ -267,55 +257,6 @@ def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
         except Exception as error:  # a damaged file can raise anything
             raise CutError(f"frame {num} is cut or damaged: {error!r}.") from None
         yield _frame_of(atoms, f"frame {num}")
-
-
-def _trajectory_frames(
-    path: pathlib.Path, topology: str = "", stride: int = 1, atoms: str = "all"
-) -> Iterator[Frame]:
-    """Return frames in Angstrom, read in pieces, with molecules made whole."""
-    mdtraj, num = _mdtraj(), 0
-    if not topology and path.suffix.lower() not in (".h5", ".pdb"):
-        raise ValueError("give --topology, a file of the same atoms such as a .pdb.")
-    try:
-        top = mdtraj.load_topology(topology or str(path))
-        chosen = top.select(atoms)
-        names = [atom.element.symbol for atom in top.subset(chosen).atoms]
-        own = {} if path.suffix.lower() in (".h5", ".pdb") else {"top": top}
-        for piece in mdtraj.iterload(str(path), chunk=_CHUNK, stride=stride, **own):
-            if piece.unitcell_lengths is not None:
-                piece.make_molecules_whole(inplace=True)
-            for at in 10 * piece.xyz[:, chosen].astype(float):
-                yield Frame(f"frame {num}", names, at, {}, {})
-                num += 1
-    except Exception as error:  # a damaged file can raise anything
-        raise ValueError(
-            f"it cannot be read with the topology {topology or path} and the atoms "
-            f"{atoms!r}: {error!r}."
-        ) from None
-
-
-def _mdtraj() -> Any:
-    try:
-        import mdtraj
-    except ImportError:
-        raise ValueError(
-            "this needs mdtraj: pip install 'equistein[openmm]'."
-        ) from None
-    return mdtraj
-
-
-@check_arguments
-def write_trajectory(
-    path: str | os.PathLike[str], symbols: Sequence[str], positions: np.ndarray
-) -> None:
-    """Write molecules of the same atoms, in Angstrom, into a file of `TRAJECTORIES`."""
-    mdtraj = _mdtraj()
-    topology = mdtraj.Topology()
-    residue = topology.add_residue("MOL", topology.add_chain())
-    for symbol in symbols:
-        element = mdtraj.element.get_by_symbol(symbol)
-        topology.add_atom(symbol, element, residue)
-    mdtraj.Trajectory(np.asarray(positions) / 10, topology).save(str(path))
 
 
 def _frame_of(atoms: Any, where: str) -> Frame:

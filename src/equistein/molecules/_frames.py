@@ -22,10 +22,9 @@ from equistein.molecules._elements import (
     unit_value,
 )
 
-TRAJECTORY_OPTIONS = ("topology", "stride", "atoms")
 READ_OPTIONS = (
     "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "species",
-    "charge", "formula", "skip_incomplete", *TRAJECTORY_OPTIONS,
+    "charge", "formula", "skip_incomplete", "topology", "stride", "atoms",
 )  # fmt: skip
 """What `read_molecules` takes where a file does not say it."""
 

@@ -4,7 +4,6 @@ from equistein.plotting._charts import (
     boxes as boxes,
     curves as curves,
     error_bars as error_bars,
-    free_energies as free_energies,
     parity as parity,
 )
 from equistein.plotting._histograms import (

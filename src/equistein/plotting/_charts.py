@@ -1,6 +1,6 @@
 """Charts of numbers: curves, errors and boxes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -8,7 +8,6 @@ from matplotlib.ticker import MaxNLocator
 
 from equistein.plotting._style import (
     chart,
-    color,
     color_of,
     Colors,
     EXACT,
@@ -137,26 +136,4 @@ def parity(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
         panel.scatter(*pair, s=6, alpha=0.4, color=color_of(label, index, None))
         panel.set(xlabel=f"in the file: {label}", ylabel="learned")
         plain(panel)
-    return figure
-
-
-def free_energies(
-    edges: Sequence[np.ndarray], values: np.ndarray, labels: Sequence[str]
-) -> Figure:
-    """Draw a free energy over one or two variables, as `es.metrics.free_energy` has it.
-
-    Args:
-        edges: The edges of the bins, for each variable.
-        values: The free energy of each bin in kT; empty ones are infinite.
-        labels: What each variable is, with its unit.
-    """
-    figure, panel = chart("free energy / kT", width=4.6, height=3.8)
-    shown = np.where(np.isfinite(values), values, np.nan)
-    if values.ndim == 1:
-        panel.stairs(shown, edges[0], baseline=None, color=color(0))
-    else:
-        drawn = panel.pcolormesh(*edges, shown.T, cmap="viridis")
-        figure.colorbar(drawn, label="free energy / kT")
-        panel.set_ylabel(labels[1])
-    panel.set_xlabel(labels[0])
     return figure

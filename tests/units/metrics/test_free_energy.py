@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import equistein as es
-from equistein import plotting
 
 LADDER = np.array([1.0, 0.5, 0.25, 0.1])
 EDGES = np.linspace(-2, 2, 21)
@@ -169,11 +168,3 @@ def test_bad_samples_are_refused(runs, key):
     other = dataclasses.replace(runs[0], state=state)
     with pytest.raises(ValueError, match="ladder"):
         es.metrics.free_energy([*runs, other], first, 4)
-
-
-@pytest.mark.parametrize("num", [1, 2])
-def test_the_picture_has_all_bins(key, num):
-    free = es.metrics.free_energy(jr.normal(key, (200, num)), lambda x: x, 6)
-    figure = plotting.free_energies(free.edges, free.values, ["x", "y"])
-    assert figure.axes[0].get_xlabel() == "x"
-    assert len(figure.axes) == num

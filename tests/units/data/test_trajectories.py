@@ -1,4 +1,4 @@
-"""Trajectories in the formats that mdtraj reads and writes."""
+"""Trajectories in the formats that mdtraj reads."""
 
 import importlib.util
 import pathlib
@@ -6,11 +6,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from equistein.cli._sample import write_samples
+from equistein.data import read_frames
 from equistein.models import Problem, read_dataset
 from equistein.molecules import (
     is_molecules,
-    read_molecules,
     TRAJECTORIES,
     XYZError,
 )
@@ -46,7 +45,7 @@ def test_frames_are_read_in_angstrom(ending, frames, tmp_path):
     frames.save(str(path))
     assert is_molecules(path)
     options = {} if ending == ".h5" else {"topology": str(PDB)}
-    found = read_molecules(path, **options)
+    found = read_frames(path, **options)
     assert len(found) == NUM
     assert found[0].symbols[:5] == ("H", "C", "H", "H", "C")
     close = np.array([each.positions for each in found])
@@ -57,12 +56,12 @@ def test_stride_and_chosen_atoms(frames, tmp_path):
     path = tmp_path / "frames.dcd"
     frames.save(str(path))
     heavy = "not element H"
-    found = read_molecules(path, topology=str(PDB), stride=7, atoms=heavy)
+    found = read_frames(path, topology=str(PDB), stride=7, atoms=heavy)
     assert len(found) == len(range(0, NUM, 7))
     assert "H" not in found[0].symbols
     atoms = frames.topology.select(heavy)
     assert np.allclose(found[1].positions, 10 * frames.xyz[7, atoms], atol=1e-4)
-    of_pdb = read_molecules(PDB, atoms=heavy)
+    of_pdb = read_frames(PDB, atoms=heavy)
     assert of_pdb[0].symbols == found[0].symbols
 
 
@@ -74,16 +73,16 @@ def test_molecules_are_made_whole(frames, tmp_path):
     cut.unitcell_vectors = np.broadcast_to(side * np.eye(3), (NUM, 3, 3))
     assert np.max(distances(cut.xyz)) > 1.5
     cut.save(str(path))
-    found = read_molecules(path, topology=str(PDB))
+    found = read_frames(path, topology=str(PDB))
     close = np.array([each.positions for each in found])
     assert np.allclose(distances(close), 10 * distances(frames.xyz), atol=0.05)
 
 
 def test_pieces_are_joined(frames, tmp_path, monkeypatch):
-    monkeypatch.setattr("equistein.molecules._files._CHUNK", 8)
+    monkeypatch.setattr("equistein.data._trajectories._CHUNK", 8)
     path = tmp_path / "frames.dcd"
     frames.save(str(path))
-    found = read_molecules(path, topology=str(PDB), stride=3)
+    found = read_frames(path, topology=str(PDB), stride=3)
     assert len(found) == len(range(0, NUM, 3))
     assert np.allclose(found[-1].positions, 10 * frames.xyz[48], atol=1e-4)
 
@@ -93,28 +92,16 @@ def test_what_is_wrong_is_said(frames, tmp_path):
     frames.save(str(path))
     frames[0].atom_slice(range(5)).save(str(small))
     with pytest.raises(XYZError, match="--topology"):
-        read_molecules(path)
+        read_frames(path)
     with pytest.raises(XYZError, match=r"small\.pdb"):
-        read_molecules(path, topology=str(small))
+        read_frames(path, topology=str(small))
     with pytest.raises(XYZError, match="proteins"):
-        read_molecules(path, topology=str(PDB), atoms="proteins of gold")
-    with pytest.raises(XYZError, match="cannot be read"):
-        read_molecules(tmp_path / "none.xtc", topology=str(PDB))
+        read_frames(path, topology=str(PDB), atoms="proteins of gold")
+    with pytest.raises(XYZError, match="does not fit"):
+        read_frames(tmp_path / "none.xtc", topology=str(PDB))
     path.write_bytes(b"no trajectory")
-    with pytest.raises(XYZError, match="cannot be read"):
-        read_molecules(path, topology=str(PDB))
-
-
-@every_ending
-def test_samples_are_written_and_read_again(ending, frames, tmp_path):
-    path, first = tmp_path / f"samples{ending}", tmp_path / "first.pdb"
-    symbols = [atom.element.symbol for atom in frames.topology.atoms]
-    positions = 10 * frames.xyz[:4].astype(float)
-    write_samples(path, positions, None, symbols, {})
-    frames[0].save(str(first))
-    found = read_molecules(path, topology=str(first))
-    close = np.array([each.positions for each in found])
-    assert np.allclose(close, positions, atol=0.011)
+    with pytest.raises(XYZError, match="does not fit"):
+        read_frames(path, topology=str(PDB))
 
 
 def test_a_fit_reads_a_trajectory(frames, tmp_path):
