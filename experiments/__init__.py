@@ -17,6 +17,7 @@ MODULES = {
     "dw4-single-state": "dw4_single_state",
     "particle-sampling": "particle_sampling",
     "cluster": "cluster",
+    "alanine-dipeptide": "alanine_dipeptide",
     "lj13": "lj13",
     "lj55": "lj55",
     "objectives": "objectives",

@@ -31,6 +31,10 @@ def forces(x):
     return 0.5 * (x**2).sum((1, 2)), -x
 
 
+LADDER = es.run(
+    0, es.ParallelTempering(es.MALA(), (1.0, 0.5), num_adapt=0), log_density, X,
+    num_steps=2, check=False,
+)  # fmt: skip
 PLAIN = es.energies.PlainEnergy(
     es.networks.FeatureNetwork(
         es.networks.MLP(1, widths=(4,), key=jr.key(0)), es.features.Radius(), X
@@ -111,6 +115,9 @@ CALLS = {
         Polynomials=dict(symmetry=C4, degree=2),
         Quadratic=dict(symmetry=C4),
         Bonded=dict(bonds=((0, 1),), atomic_numbers=(8, 1)),
+        Torsions=dict(atoms=((0, 1, 2, 3),)),
+        Distances=dict(pairs=((0, 1),)),
+        RadiusOfGyration=dict(masses=(16.0, 1.0)),
     ),
     **calls(
         es.kernels,
@@ -213,6 +220,8 @@ CALLS = {
         ),
         pair_distances=dict(points=CLOUDS),
         virial=dict(log_density=log_density, points=CLOUDS),
+        free_energy=dict(samples=X, collective_variable=lambda x: x[0], bins=4),
+        thermal_averages=dict(samples=LADDER, inverse_temperatures=(1.0, 0.7)),
         reweight=dict(
             particles=X, log_density=log_density, target=lambda x: -jnp.sum(x**4)
         ),

@@ -15,6 +15,7 @@ from equistein.cli._output import answer, say, write_numbers
 from equistein.cli._sample import load_density
 from equistein.data import (
     is_table,
+    read_frames,
     read_image_folder,
     read_points,
     read_table,
@@ -25,7 +26,6 @@ from equistein.molecules import (
     BOLTZMANN,
     formula,
     is_molecules,
-    read_molecules,
     READ_OPTIONS,
     symbols_of,
 )
@@ -106,7 +106,7 @@ def _read(
     shape = fitted.reference.center.shape
     if is_molecules(path):
         symbols = symbols_of(fitted.about.get("atomic_numbers", ()))
-        frames = read_molecules(path, **options)
+        frames = read_frames(path, **options)
         say("\n".join(frames.notes))
         for index, frame in enumerate(frames):
             if sorted(frame.symbols) != sorted(symbols):

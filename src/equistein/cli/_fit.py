@@ -128,8 +128,8 @@ class Fit:
     Attributes:
         data: An .npy file; an .npz file with an array `x`, and classes `y` if there are
             any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz, .xyz.gz,
-            .pdb, .sdf, .traj, .db, or .npz with the names of rMD17 or SchNet; or a
-            folder of images, with a subfolder for each class if there are any.
+            .pdb, .sdf, .traj, .db, .xtc, .trr, .dcd, .nc, .h5, or .npz with the names
+            of rMD17 or SchNet; or a folder of images, with a subfolder for each class.
         problem: Data, symmetry and network; the seed, the split, the report's size.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.

@@ -47,3 +47,4 @@ from equistein.data._tables import (
     TABLES as TABLES,
     write_table as write_table,
 )
+from equistein.data._trajectories import read_frames as read_frames

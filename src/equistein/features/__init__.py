@@ -7,6 +7,11 @@ from equistein.features._base import (
     smooth_norm as smooth_norm,
 )
 from equistein.features._bonded import Bonded as Bonded
+from equistein.features._internal_coordinates import (
+    AbstractInternalCoordinates as AbstractInternalCoordinates,
+    Distances as Distances,
+    Torsions as Torsions,
+)
 from equistein.features._invariants import (
     Polynomials as Polynomials,
     Quadratic as Quadratic,
@@ -23,5 +28,6 @@ from equistein.features._radius import (
     Concatenated as Concatenated,
     Coordinates as Coordinates,
     Radius as Radius,
+    RadiusOfGyration as RadiusOfGyration,
 )
 from equistein.features._triplet_basis import TripletBasis as TripletBasis

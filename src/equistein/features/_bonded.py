@@ -1,26 +1,29 @@
 """Bond lengths, angles and torsions of a molecule."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
-from equistein._products import einsum
-from equistein._types import Features, Point
-from equistein.features._base import AbstractFeatures, derivatives_of, smooth_norm
+from equistein.features._base import smooth_norm
+from equistein.features._internal_coordinates import (
+    AbstractInternalCoordinates,
+    length,
+    SMOOTHED,
+    Term,
+    waves,
+)
 from equistein.groups import PointCloud
 
-_SMOOTHED = 1e-4  # in the units of the points
 _ANGLE = 1.9  # radians, that of most angles
 _PERIODICITIES = 3
 
 
 @check_arguments
-class Bonded(AbstractFeatures):
+class Bonded(AbstractInternalCoordinates):
     r"""What force fields have of bonds: lengths, angles and torsions.
 
     $r$ and $r^2$ of each bond, $\theta - 1.9$ and its square of each angle between two
@@ -55,23 +58,13 @@ class Bonded(AbstractFeatures):
                     f"{self.num_atoms} atoms from 0 on, but got {bond}."
                 )
 
-    def __call__(self, point: Point) -> Features:
-        self.group(point.shape)
-        parts = [jax.vmap(each)(point[atoms]).ravel() for each, atoms in self._terms()]
-        return jnp.concatenate(parts)
-
-    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
-        """Return the Jacobian and the Laplacian, by those of the atoms of each term."""
-        self.group(point.shape)
-        jacobians, laplacians = [], []
-        for function, members in self._terms():
-            each = lambda x, function=function: derivatives_of(function, x)
-            slopes, bends = jax.vmap(each)(point[members])
-            atoms = jnp.asarray(np.eye(self.num_atoms)[members], point.dtype)
-            jac = einsum("tksd,tsn->tknd", slopes, atoms)
-            jacobians.append(jac.reshape(-1, point.size))
-            laplacians.append(bends.ravel())
-        return jnp.concatenate(jacobians), jnp.concatenate(laplacians)
+    def terms(self) -> list[Term]:
+        terms: list[Term] = [
+            (_length, np.array(self.bonds)),
+            (_angle, self.angles()),
+            (lambda atoms: waves(atoms, _PERIODICITIES), self.torsions()),
+        ]
+        return [term for term in terms if len(term[1])]
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the squares of bonds that have a negative sign."""
@@ -112,38 +105,15 @@ class Bonded(AbstractFeatures):
             near[j].append(i)
         return near
 
-    def _terms(self) -> list[tuple[Callable[..., Array], np.ndarray]]:
-        """Return the functions of a few atoms, and whose they are."""
-        terms = [
-            (_length, np.array(self.bonds)),
-            (_angle, self.angles()),
-            (_waves, self.torsions()),
-        ]
-        return [term for term in terms if len(term[1])]
-
 
 def _length(ends: Float[Array, "2 3"]) -> Float[Array, " function"]:
-    length = smooth_norm(ends[0] - ends[1], _SMOOTHED)
-    return jnp.stack([length, length**2])
+    r = length(ends)
+    return jnp.concatenate([r, r**2])
 
 
 def _angle(atoms: Float[Array, "3 3"]) -> Float[Array, " function"]:
     first, second = atoms[0] - atoms[1], atoms[2] - atoms[1]
     # Not an arc cosine, whose slope at 180 degrees is infinite.
-    across = smooth_norm(jnp.cross(first, second), _SMOOTHED)
+    across = smooth_norm(jnp.cross(first, second), SMOOTHED)
     angle = jnp.arctan2(across, jnp.sum(first * second)) - _ANGLE
     return jnp.stack([angle, angle**2])
-
-
-def _waves(atoms: Float[Array, "4 3"]) -> Float[Array, " function"]:
-    before, axis, after = jnp.diff(atoms, axis=0)
-    left, right = jnp.cross(before, axis), jnp.cross(axis, after)
-    size = smooth_norm(left, _SMOOTHED) * smooth_norm(right, _SMOOTHED)
-    cos = jnp.sum(left * right) / size
-    along = jnp.sum(jnp.cross(left, right) * axis) / smooth_norm(axis, _SMOOTHED)
-    sin = along / size
-    waves, x, y = [], cos, sin
-    for _ in range(_PERIODICITIES):
-        waves += [x, y]
-        x, y = x * cos - y * sin, x * sin + y * cos
-    return jnp.stack(waves)

@@ -1,4 +1,6 @@
-"""The radius, the coordinates themselves, and several feature maps as one."""
+"""Radii, the coordinates themselves, and several feature maps as one."""
+
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,6 +8,7 @@ from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
+from equistein._products import matmul
 from equistein._types import Features, Point, Scalar
 from equistein.features._base import (
     AbstractFeatures,
@@ -13,7 +16,7 @@ from equistein.features._base import (
     smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import AbstractGroup, Orthogonal, Trivial
+from equistein.groups import AbstractGroup, Orthogonal, PointCloud, Trivial
 
 
 @check_arguments
@@ -48,6 +51,40 @@ class Radius(AbstractFeatures):
         return Orthogonal(shape[0])
 
 
+@check_arguments
+class RadiusOfGyration(AbstractFeatures):
+    r"""The radius of gyration of a cloud of particles.
+
+    $$F(x) = \sqrt{\frac{\sum_i m_i |x_i - c|^2}{\sum_i m_i} + \epsilon^2}, \qquad
+      c = \frac{\sum_i m_i x_i}{\sum_i m_i}, \quad \epsilon = 10^{-4}$$
+
+    Constant on the orbits of `PointCloud`, with particles of the same mass alike.
+
+    Args:
+        masses: Of each particle; by default all are the same.
+    """
+
+    masses: tuple[float, ...] | None
+
+    def __init__(self, masses: Sequence[float] | np.ndarray | None = None):
+        for mass in () if masses is None else masses:
+            check_positive("RadiusOfGyration", masses=mass)
+        self.masses = None if masses is None else tuple(map(float, masses))
+
+    def __call__(self, point: Point) -> Features:
+        self.group(point.shape)
+        weights = np.array(self.masses or np.ones(len(point)))
+        weights = jnp.asarray(weights / weights.sum(), point.dtype)
+        gaps = point - matmul(weights, point)[None]
+        return smooth_norm((jnp.sqrt(weights)[:, None] * gaps).ravel(), 1e-4)[None]
+
+    def group(self, shape: tuple[int, ...]) -> PointCloud:
+        group = PointCloud(self.masses or (0,) * shape[0], shape[-1])
+        group.check_shape(shape)
+        return group
+
+
+@check_arguments
 class Coordinates(AbstractFeatures):
     """The flattened coordinates of a point of any shape, $F(x) = x$."""
 

@@ -28,6 +28,11 @@ from equistein.metrics._distances import (
     wasserstein_1d as wasserstein_1d,
 )
 from equistein.metrics._forces import force_errors as force_errors
+from equistein.metrics._free_energy import (
+    free_energy as free_energy,
+    FreeEnergy as FreeEnergy,
+    thermal_averages as thermal_averages,
+)
 from equistein.metrics._importance_weights import (
     reweight as reweight,
     Weighted as Weighted,

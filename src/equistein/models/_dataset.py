@@ -17,6 +17,7 @@ from equistein.data import (
     image_classes,
     is_table,
     map_points,
+    read_frames,
     read_image_folder,
     read_labels,
     read_points,
@@ -25,7 +26,7 @@ from equistein.data import (
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models._contrastive import num_classes_of
 from equistein.models._settings import Problem
-from equistein.molecules import BOLTZMANN, is_molecules, read_molecules, READ_OPTIONS
+from equistein.molecules import BOLTZMANN, is_molecules, READ_OPTIONS
 from equistein.training import check_on_disk
 
 _DESCRIBED = (
@@ -103,7 +104,7 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
             path.suffix in (".npy", ".npz"),
             f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, a "
             "table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, "
-            ".db, .pdb, .sdf) or a folder of images.",
+            ".db, .pdb, .sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of images.",
         )
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
@@ -146,7 +147,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path} holds molecules: give --group point-cloud, and no --dim.",
     )
     options = {name: getattr(problem, name) for name in READ_OPTIONS}
-    frames = read_molecules(path, **options)
+    frames = read_frames(path, **options)
     return Dataset.of_molecules(frames, str(path))
 
 

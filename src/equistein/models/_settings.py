@@ -75,6 +75,9 @@ class Problem(_Checked):
         charge: The charge of the molecules; by default that in the file, or 0.
         formula: Which molecules of a file are read; by default all must have one.
         skip_incomplete: Whether files are read up to a frame that is cut.
+        topology: Of a trajectory, a file of the same atoms, such as a .pdb.
+        stride: Which of its frames are read, each second for 2.
+        atoms: Which atoms, as in "protein and not element H"; by default all.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
@@ -104,6 +107,9 @@ class Problem(_Checked):
     charge: int | None = None
     formula: str | None = None
     skip_incomplete: bool = False
+    topology: str | None = None
+    stride: int | None = None
+    atoms: str | None = None
     held_out: float = 0.1
     seed: int = 0
     num_samples: int = 512

@@ -17,9 +17,12 @@ from equistein.molecules._files import (
     is_molecules as is_molecules,
     MissingASE as MissingASE,
     read_molecules as read_molecules,
+    TRAJECTORIES as TRAJECTORIES,
     write_xyz as write_xyz,
 )
 from equistein.molecules._frames import (
+    Frame as Frame,
+    interpret as interpret,
     Molecule as Molecule,
     Molecules as Molecules,
     READ_OPTIONS as READ_OPTIONS,

@@ -27,6 +27,8 @@ from equistein.molecules._frames import (
 )
 from equistein.molecules._rdkit import rdkit
 
+TRAJECTORIES = (".xtc", ".trr", ".dcd", ".nc", ".h5")
+"""The endings of trajectories, which `es.data.read_frames` reads."""
 _READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
@@ -60,16 +62,8 @@ def is_molecules(path: str | os.PathLike[str]) -> bool:
     path = pathlib.Path(path)
     if path.suffix.lower() == ".npz":
         return _names_of_arrays(path) is not None
-    endings = (
-        ".xyz",
-        ".xyz.gz",
-        ".extxyz",
-        ".extxyz.gz",
-        ".pdb",
-        ".sdf",
-        *_READ_BY_ASE,
-    )
-    return path.name.lower().endswith(endings)
+    endings = ".xyz", ".xyz.gz", ".extxyz", ".extxyz.gz", ".pdb", ".sdf"
+    return path.name.lower().endswith((*endings, *_READ_BY_ASE, *TRAJECTORIES))
 
 
 @check_arguments

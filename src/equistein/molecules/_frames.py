@@ -24,7 +24,7 @@ from equistein.molecules._elements import (
 
 READ_OPTIONS = (
     "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "species",
-    "charge", "formula", "skip_incomplete",
+    "charge", "formula", "skip_incomplete", "topology", "stride", "atoms",
 )  # fmt: skip
 """What `read_molecules` takes where a file does not say it."""
 

@@ -1,0 +1,68 @@
+"""Files of molecules, also trajectories, which mdtraj reads."""
+
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+from equistein._check_arguments import check_arguments
+from equistein.data._array_files import DataError
+from equistein.molecules import (
+    Frame,
+    interpret,
+    Molecules,
+    read_molecules,
+    TRAJECTORIES,
+)
+
+_CHUNK = 2_000  # frames that are read together
+
+
+@check_arguments
+def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
+    """Return the molecules of a file; of a trajectory whole ones, without their cell.
+
+    Args:
+        path: The file, of molecules or a trajectory: .xtc, .trr, .dcd, .nc or .h5.
+        options: As of `es.molecules.read_molecules`; of a trajectory or a .pdb also
+            `topology`, a file of the same atoms, such as a .pdb; `stride`, 2 for each
+            second frame; and `atoms`, as mdtraj selects them, by default all.
+
+    Raises:
+        XYZError: If the file is damaged, or does not fit the topology.
+        DataError: If mdtraj is not installed.
+    """
+    path = pathlib.Path(path)
+    given = [options.get(name) for name in ("topology", "stride", "atoms")]
+    if not (any(given) or path.suffix.lower() in TRAJECTORIES):
+        return read_molecules(path, **options)
+    topology, stride, atoms = given
+    try:
+        import mdtraj
+    except ImportError:
+        raise DataError("This needs mdtraj: pip install 'equistein[openmm]'.") from None
+    frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
+    return interpret(path, frames, options)
+
+
+def _frames(
+    mdtraj: Any, path: pathlib.Path, topology: str | None, stride: int, atoms: str
+) -> Iterator[Frame]:
+    """Return frames in Angstrom, read in pieces."""
+    has_topology = path.suffix.lower() in (".h5", ".pdb")
+    if not (topology or has_topology):
+        raise ValueError("give --topology, a file of the same atoms such as a .pdb.")
+    try:
+        top, num = mdtraj.load_topology(topology or str(path)), 0
+        chosen = top.select(atoms)
+        names = [atom.element.symbol for atom in top.subset(chosen).atoms]
+        more = {} if has_topology else {"top": top}
+        for piece in mdtraj.iterload(str(path), chunk=_CHUNK, stride=stride, **more):
+            if piece.unitcell_lengths is not None:
+                piece.make_molecules_whole(inplace=True)
+            for at in 10 * piece.xyz[:, chosen].astype(float):
+                yield Frame(f"frame {num}", names, at, {}, {})
+                num += 1
+    except Exception as error:  # a damaged file can raise anything
+        raise ValueError(
+            f"it does not fit the topology {topology}, or atoms {atoms!r}: {error!r}."
+        ) from None

@@ -1,0 +1,114 @@
+"""Trajectories in the formats that mdtraj reads."""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+
+from equistein.data import read_frames
+from equistein.models import Problem, read_dataset
+from equistein.molecules import (
+    is_molecules,
+    TRAJECTORIES,
+    XYZError,
+)
+
+mdtraj = pytest.importorskip("mdtraj", reason="needs mdtraj, pip install mdtraj")
+PDB = pathlib.Path(__file__).parents[3] / "benchmarks" / "alanine-dipeptide.pdb"
+NUM = 50
+needs_tables = pytest.mark.skipif(
+    importlib.util.find_spec("tables") is None, reason="needs PyTables for .h5"
+)
+every_ending = pytest.mark.parametrize(
+    "ending",
+    [*(e for e in TRAJECTORIES if e != ".h5"), pytest.param(".h5", marks=needs_tables)],
+)
+
+
+@pytest.fixture(scope="module")
+def frames():
+    """Frames of alanine dipeptide, in nm as mdtraj has them."""
+    whole = mdtraj.load(str(PDB))
+    noise = np.random.default_rng(0).normal(size=(NUM, whole.n_atoms, 3))
+    positions = whole.xyz + 0.005 * noise
+    return mdtraj.Trajectory(positions.astype(np.float32), whole.topology)
+
+
+def distances(positions):
+    return np.linalg.norm(positions[:, :, None] - positions[:, None], axis=-1)
+
+
+@every_ending
+def test_frames_are_read_in_angstrom(ending, frames, tmp_path):
+    path = tmp_path / f"frames{ending}"
+    frames.save(str(path))
+    assert is_molecules(path)
+    options = {} if ending == ".h5" else {"topology": str(PDB)}
+    found = read_frames(path, **options)
+    assert len(found) == NUM
+    assert found[0].symbols[:5] == ("H", "C", "H", "H", "C")
+    close = np.array([each.positions for each in found])
+    assert np.allclose(close, 10 * frames.xyz, atol=0.011)  # .xtc rounds
+
+
+def test_stride_and_chosen_atoms(frames, tmp_path):
+    path = tmp_path / "frames.dcd"
+    frames.save(str(path))
+    heavy = "not element H"
+    found = read_frames(path, topology=str(PDB), stride=7, atoms=heavy)
+    assert len(found) == len(range(0, NUM, 7))
+    assert "H" not in found[0].symbols
+    atoms = frames.topology.select(heavy)
+    assert np.allclose(found[1].positions, 10 * frames.xyz[7, atoms], atol=1e-4)
+    of_pdb = read_frames(PDB, atoms=heavy)
+    assert of_pdb[0].symbols == found[0].symbols
+
+
+def test_molecules_are_made_whole(frames, tmp_path):
+    path, side = tmp_path / "frames.xtc", 2.0
+    cut = mdtraj.Trajectory(frames.xyz % side, frames.topology)
+    shift = 0.5 * side - frames.xyz[:, :1]  # the cell's wall goes through the molecule
+    cut.xyz = (frames.xyz + shift + side / 2) % side
+    cut.unitcell_vectors = np.broadcast_to(side * np.eye(3), (NUM, 3, 3))
+    assert np.max(distances(cut.xyz)) > 1.5
+    cut.save(str(path))
+    found = read_frames(path, topology=str(PDB))
+    close = np.array([each.positions for each in found])
+    assert np.allclose(distances(close), 10 * distances(frames.xyz), atol=0.05)
+
+
+def test_pieces_are_joined(frames, tmp_path, monkeypatch):
+    monkeypatch.setattr("equistein.data._trajectories._CHUNK", 8)
+    path = tmp_path / "frames.dcd"
+    frames.save(str(path))
+    found = read_frames(path, topology=str(PDB), stride=3)
+    assert len(found) == len(range(0, NUM, 3))
+    assert np.allclose(found[-1].positions, 10 * frames.xyz[48], atol=1e-4)
+
+
+def test_what_is_wrong_is_said(frames, tmp_path):
+    path, small = tmp_path / "frames.dcd", tmp_path / "small.pdb"
+    frames.save(str(path))
+    frames[0].atom_slice(range(5)).save(str(small))
+    with pytest.raises(XYZError, match="--topology"):
+        read_frames(path)
+    with pytest.raises(XYZError, match=r"small\.pdb"):
+        read_frames(path, topology=str(small))
+    with pytest.raises(XYZError, match="proteins"):
+        read_frames(path, topology=str(PDB), atoms="proteins of gold")
+    with pytest.raises(XYZError, match="does not fit"):
+        read_frames(tmp_path / "none.xtc", topology=str(PDB))
+    path.write_bytes(b"no trajectory")
+    with pytest.raises(XYZError, match="does not fit"):
+        read_frames(path, topology=str(PDB))
+
+
+def test_a_fit_reads_a_trajectory(frames, tmp_path):
+    path = tmp_path / "frames.dcd"
+    frames.save(str(path))
+    problem = Problem(
+        group="point-cloud", topology=str(PDB), stride=2, atoms="not element H"
+    )
+    dataset = read_dataset(path, problem)
+    assert dataset.points.shape == (25, 10, 3)
