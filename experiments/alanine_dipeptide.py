@@ -96,7 +96,7 @@ class Molecule(NamedTuple):
 @functools.cache
 def molecule(kelvin: float) -> Molecule:
     """Return alanine dipeptide in vacuum, by Amber14."""
-    from openmm import app
+    from openmm import app  # type: ignore
 
     pdb = app.PDBFile(str(_PDB))
     system = app.ForceField("amber14-all.xml").createSystem(

@@ -42,8 +42,8 @@ def test_classes_with_c4_symmetry_are_learned_as_one_energy():
     # Chains with weights learn it as well as its own family, fitted to the points.
     best = found["reweighted"]
     assert best["likelihood_gap"] < 0.05 < mine["likelihood_gap"]
-    # Its samples, of shorter chains, are .05 to .25 away over five seeds, mean .15; their
-    # rarest mode has .07 to .08, not 1/8, and is found where half of 1/8 is near it.
+    # Its samples, of shorter chains, are .05 to .25 away over five seeds, mean .15.
+    # Their rarest mode has .07 to .08, not 1/8; it is found from half of 1/8 on.
     assert best["modes_found"] >= 7 > plain["modes_found"]
     assert best["energy_distance_of_classes"] < 0.5
     # The broken twin: the same without the symmetry.

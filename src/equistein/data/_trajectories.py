@@ -37,7 +37,7 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
         return read_molecules(path, **options)
     topology, stride, atoms = given
     try:
-        import mdtraj
+        import mdtraj  # type: ignore
     except ImportError:
         raise DataError("This needs mdtraj: pip install 'equistein[openmm]'.") from None
     frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
