@@ -242,11 +242,16 @@ def entries(config: AlanineDipeptideConfig) -> list[Entry]:
     ]  # fmt: skip
 
 
+def _first(values: np.ndarray, num: int) -> np.ndarray:
+    """Return the rows of the first seed, of seeds that are joined."""
+    return values.reshape(-1, num, 36)[0]
+
+
 def _draw_maps(config: Any, shown: Shown) -> Any | None:
     """Draw the density of phi and psi of each first seed."""
     del config
     columns = {
-        entry.label: [(outcome.arrays["probabilities"][0].T, None, "density")]
+        entry.label: [(_first(outcome.arrays["probabilities"], 36).T, None, "density")]
         for entry, outcome in shown
         if "probabilities" in outcome.arrays
     }
@@ -260,7 +265,7 @@ def _draw_curves(config: Any, shown: Shown) -> Any | None:
     del config
     centers = np.degrees(_EDGES[:-1] + _EDGES[1:]) / 2
     series = {
-        entry.label: (centers, *outcome.arrays["over_phi"][0])
+        entry.label: (centers, *_first(outcome.arrays["over_phi"], 2))
         for entry, outcome in shown
         if "over_phi" in outcome.arrays
     }
