@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._check_arguments import check_arguments
 from equistein._types import Point
 from equistein.groups import SignedPermutation
+from equistein.metrics import ChainSummary, summarize_chains
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import pooled, without_signs
 from equistein.samplers import Samples
@@ -100,6 +101,14 @@ class PosteriorSamples(eqx.Module):
                 else:
                     without[label] = array
         return with_labels | without
+
+    def summary(self) -> dict[str, ChainSummary]:
+        """Return means with their Monte Carlo errors, of each of the `invariants`.
+
+        With spreads, effective sample sizes and R-hat, as of `es.metrics`'
+        `summarize_chains`; `arviz_stats.summary(es.to_arviz(samples))` prints a table.
+        """
+        return {name: summarize_chains(x) for name, x in self.invariants().items()}
 
     def mean(self, name: str) -> Float[Array, "*value"]:
         """Return the mean of a parameter over all draws; of an angle, on the circle.
