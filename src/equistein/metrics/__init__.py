@@ -4,11 +4,7 @@ from equistein.metrics._annealed_importance_sampling import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
-from equistein.metrics._chains import (
-    ChainSummary as ChainSummary,
-    effective_sample_size as effective_sample_size,
-    summarize_chains as summarize_chains,
-)
+from equistein.metrics._chains import summarize_chains as summarize_chains
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
