@@ -1,6 +1,7 @@
 import functools
 import json
 import os
+import pathlib
 
 import jax
 import pytest
@@ -56,6 +57,11 @@ def ran(tmp_path_factory):
 def test_every_experiment_runs_at_smoke_size(name, ran, tmp_path, single_precision):
     if name == "cluster":
         pytest.importorskip("ase")
+    if name == "posteriordb":
+        pytest.importorskip("numpyro")
+        folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / name
+        if not folder.is_dir():
+            pytest.skip("posteriordb is not in the folder $EQUISTEIN_DATA")
     out = ran(name)
     metrics = json.loads((out / "metrics.json").read_text())
     models = set(metrics["entries"])
