@@ -9,7 +9,6 @@ from jaxtyping import Array, Float, Int
 from equistein._check_arguments import check_finite_arguments
 
 _FEWEST = 4  # draws of a chain, two of each half
-_TAILS = (0.05, 0.95)
 
 
 @check_finite_arguments
@@ -19,7 +18,7 @@ def summarize_chains(
 ) -> dict[str, Any]:
     """Return means of numbers of chains with their errors, and whether chains agree.
 
-    By ArviZ. Not defined for particles that interact.
+    By ArviZ (extra `bayes`). Not defined for particles that interact.
 
     Args:
         values: The numbers of each draw of each chain.
@@ -31,9 +30,6 @@ def summarize_chains(
         effective sample sizes `bulk`, which may be more than draws, and `tail`; the
         rank-normalized split `r_hat`. Of constant numbers and of chains of fewer than
         four draws they are NaN, and the `reason` is not empty.
-
-    Raises:
-        ImportError: If ArviZ is not installed: `pip install equistein[bayes]`.
 
     References:
         Vehtari et al. (2021), Rank-normalization, folding, and localization; Margossian
@@ -50,17 +46,16 @@ def summarize_chains(
     num, reason = values.shape[-1], "constant numbers" if np.any(constant) else ""
     if num < _FEWEST:
         reason = f"chains of {num} draws, of which {_FEWEST} are needed"
-    nested = superchains is not None
+    ids = () if superchains is None else (superchains,)
+    compare: Any = arviz.rhat_nested if ids else arviz.rhat
     with np.errstate(invalid="ignore", divide="ignore"):
         found = {
             "error": arviz.mcse(values),
             "bulk": arviz.ess(values, method="bulk"),
-            "tail": arviz.ess(values, method="tail", prob=_TAILS),
-            "r_hat": arviz.rhat_nested(values, superchains)
-            if nested
-            else arviz.rhat(values),
+            "tail": arviz.ess(values, method="tail", prob=(0.05, 0.95)),
+            "r_hat": compare(values, *ids),
         }
-    undefined = constant | (num < _FEWEST)
-    found = {name: np.where(undefined, np.nan, x) for name, x in found.items()}
+    constant |= num < _FEWEST
+    found = {name: np.where(constant, np.nan, x) for name, x in found.items()}
     mean, sd = np.mean(values, axis=(-2, -1)), np.std(values, axis=(-2, -1))
     return {"mean": mean, "sd": sd, **found, "reason": reason}

@@ -181,10 +181,7 @@ def run_pilot(
 def points_around(
     key: Key, log_density: LogDensity, parameters: Parameters, num: int
 ) -> Float[Array, "chain dim"]:
-    """Return spread points around the example where the density is finite.
-
-    Of several spreads the widest at which it is, at some points.
-    """
+    """Return points around the example where the density is finite, spread if it is."""
     noise_key, phase_key = jr.split(key)
     center, shape = parameters.example, (num, parameters.dim)
     noise = jr.normal(noise_key, shape, center.dtype)
@@ -200,9 +197,8 @@ def points_around(
 
     points, good = jax.lax.map(at, jnp.asarray(_SPREADS, center.dtype))
     widest = jnp.argmax(jnp.any(good, axis=1))
-    points, good = points[widest], good[widest]
-    kept = jnp.arange(num) % jnp.maximum(jnp.sum(good), 1)
-    return points[jnp.argsort(~good)[kept]]
+    kept = jnp.arange(num) % jnp.maximum(jnp.sum(good[widest]), 1)
+    return points[widest][jnp.argsort(~good[widest])[kept]]
 
 
 def are_finite(log_density: LogDensity, points: Any) -> np.ndarray:
@@ -248,15 +244,15 @@ def _measure(
     return new, spread, new.forward(ends)
 
 
-def check_proper(far: tuple[Array, Array], parameters: Parameters) -> None:
+def check_proper(values: Array, parameters: Parameters) -> None:
     r"""Raise unless the density falls faster than $1 / |x_i|$ along each coordinate.
 
-    `far` are its values 10^4 and 10^10 away from a few points; overflow passes.
+    Of its values 10^4 and 10^10 away from a few points; overflow passes.
     """
-    free, (near, far_off) = np.isinf(parameters.periods), map(np.asarray, far)
+    free, (near, far) = np.isinf(parameters.periods), np.asarray(values)
     with np.errstate(invalid="ignore"):
-        stays = far_off - near > -math.log(_FAR / _NEAR)
-    stays &= np.isfinite(near) & np.isfinite(far_off)
+        stays = far - near > -math.log(_FAR / _NEAR)
+    stays &= np.isfinite(near) & np.isfinite(far)
     stays = np.any(stays, axis=(0, 1)) & free
     if np.any(stays):
         index = int(np.argmax(stays))
@@ -270,7 +266,7 @@ def check_proper(far: tuple[Array, Array], parameters: Parameters) -> None:
 
 def far_values(
     density: LogDensity, points: Float[Array, "n dim"]
-) -> tuple[Float[Array, "point way dim"], Float[Array, "point way dim"]]:
+) -> Float[Array, "distance point way dim"]:
     """Return the log density near and far from a few points, each way of each axis."""
     points, dim = points[:_NUM_POINTS], points.shape[1]
     ways = jnp.stack([jnp.eye(dim), -jnp.eye(dim)]).astype(points.dtype)
@@ -282,8 +278,7 @@ def far_values(
         )  # fmt: skip
         return jax.vmap(look)(points).reshape(len(points), 2, dim)
 
-    near, far = jax.lax.map(along, jnp.asarray([_NEAR, _FAR], points.dtype))
-    return near, far
+    return jax.lax.map(along, jnp.asarray([_NEAR, _FAR], points.dtype))
 
 
 @eqx.filter_jit

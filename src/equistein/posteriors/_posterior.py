@@ -179,15 +179,14 @@ class Posterior(eqx.Module):
 
         def draw(sampler: Any, points: Any, num_steps: int, pilot: Pilot | None = None):
             every = max(1, num_steps // 2 // num_draws)
-            density = self.log_density if pilot is None else pilot.log_density
             # These diagnostics are meaningless for coordinates with labels.
             with suppress_warnings("(R-hat|independent draws)"):
                 samples = run(
-                    keys[2], sampler, density, points,
+                    keys.pop(), sampler, (pilot or self).log_density, points,
                     num_steps=num_steps // every * every, record_every=every,
                     keep=num_chains, progress=progress, check=check,
                 )  # fmt: skip
-            return self._read(keys[3], samples, num_draws, pilot)
+            return self._read(keys.pop(), samples, num_draws, pilot)
 
         if not flat:
             if not callable(sampler):
@@ -201,9 +200,9 @@ class Posterior(eqx.Module):
         if begin is None:
             begin = _survey(self, self._start(keys[0], start, num_chains))
         points, far, reference = begin
+        if check and self.exchangeable:
+            check_invariance(self.log_density, self.group, points)
         if check:
-            if self.exchangeable:
-                check_invariance(self.log_density, self.group, points)
             check_proper(far, self.parameters)
         tempering = ParallelTempering(
             reference=reference, num_temperatures=num_temperatures
@@ -226,13 +225,11 @@ class Posterior(eqx.Module):
         self, key: Key, samples: Samples, num_draws: int, pilot: Pilot | None
     ) -> PosteriorSamples:
         """Return draws of samples, and warn of chains that are apart."""
-        coordinates, before, mixing = None, 0, (1.0, "")
-        if pilot is not None:
-            coordinates, before = pilot.coordinates, pilot.evaluations
         points = on_device(_draws_of(samples, num_draws))
+        coordinates, before = pilot and pilot.coordinates, pilot and pilot.evaluations
         draws, values, invariants = self._finish(key, coordinates, points)
-        if "acceptance" in samples.history:
-            mixing = worst_r_hat(invariants)
+        chains = "acceptance" in samples.history
+        mixing = worst_r_hat(invariants) if chains else (1.0, "")
         if mixing[0] > _APART:
             warn_of_samples(
                 f"R-hat of {mixing[1]} is {mixing[0]:.3g}: the chains are not where "
@@ -241,7 +238,13 @@ class Posterior(eqx.Module):
             )
         spent = int(np.asarray(samples.history["evaluations"])[-1]) * len(points)
         return PosteriorSamples(
-            draws, values, *_evidence(samples), before + spent, samples, self, mixing
+            draws,
+            values,
+            *_evidence(samples),
+            spent + (before or 0),
+            samples,
+            self,
+            mixing,
         )
 
     @eqx.filter_jit
@@ -251,8 +254,9 @@ class Posterior(eqx.Module):
         """Return flat draws, each moved by a random element, densities, invariants."""
         if coordinates is not None:
             draws = coordinates.inverse(draws)
-        draws = _spread_over_orbits(key, self.group, draws)
-        draws = jax.vmap(jax.vmap(self.parameters.wrap))(draws)
+        flat = draws.reshape(-1, draws.shape[-1])
+        flat = jax.vmap(self.group.act)(self.group.sample(key, len(flat)), flat)
+        draws = jax.vmap(self.parameters.wrap)(flat).reshape(draws.shape)
         values = log_densities(self.log_density, draws)
         return draws, values, invariants_of(self.parameters, draws, values)
 
@@ -273,21 +277,17 @@ class Posterior(eqx.Module):
 
 @eqx.filter_jit
 def _begin(key: Key, posterior: Posterior, num: int) -> tuple[Any, Any]:
-    """Return four keys, and the survey of points around the example, if any."""
-    keys = tuple(jr.split(key, 4))
+    """Return a list of keys, and the survey of points around the example, if any."""
+    keys = list(jr.split(key, 8))
     if not num:
         return keys, None
-    density, parameters = posterior.log_density, posterior.parameters
-    points = points_around(keys[0], density, parameters, num)
+    points = points_around(keys[0], posterior.log_density, posterior.parameters, num)
     return keys, _survey(posterior, points)
 
 
 @eqx.filter_jit
 def _survey(posterior: Posterior, points: Float[Array, "chain dim"]) -> Any:
-    """Return points, the density far from them, and a reference.
-
-    The reference is wider than the points, uniform where there is a period.
-    """
+    """Return points, the density far from them, and a wider reference."""
     periodic, periods = posterior.parameters.periodic, None
     if periodic is not None:
         periods = jnp.asarray(posterior.parameters.periods, points.dtype)
@@ -322,12 +322,3 @@ def _draws_of(samples: Samples, num: int) -> np.ndarray:
                 "`num_steps`, or fewer `num_draws`."
             )
     return np.swapaxes(samples.history["particles"][-num:], 0, 1)
-
-
-def _spread_over_orbits(
-    key: Key, group: AbstractGroup, points: Float[Array, "chain draw dim"]
-) -> Float[Array, "chain draw dim"]:
-    """Return each point moved by a random element of the group."""
-    flat = points.reshape(-1, points.shape[-1])
-    moved = jax.vmap(group.act)(group.sample(key, len(flat)), flat)
-    return moved.reshape(points.shape)

@@ -93,14 +93,10 @@ class PosteriorSamples(eqx.Module):
         matrix with labels along both axes; then the parameters without labels. Periodic
         ones give cosine and sine.
         """
-        parameters = self.posterior.parameters
-        return invariants_of(parameters, self.points, self.log_density)
+        return invariants_of(self.posterior.parameters, self.points, self.log_density)
 
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Return `summarize_chains` of each of the `invariants`: means, errors, R-hat.
-
-        `arviz_stats.summary(es.to_arviz(samples))` prints a table.
-        """
+        """Return `summarize_chains` of each of the `invariants`: mean, error, R-hat."""
         return {name: summarize_chains(x) for name, x in self.invariants().items()}
 
     def mean(self, name: str) -> Float[Array, "*value"]:
@@ -136,10 +132,8 @@ class PosteriorSamples(eqx.Module):
 
 
 def invariants_of(
-    parameters: Parameters,
-    points: Float[Array, "chain draw dim"],
-    log_density: Float[Array, "chain draw"],
-) -> dict[str, Float[Array, "chain draw *value"]]:
+    parameters: Parameters, points: Array, log_density: Array
+) -> dict[str, Array]:
     """Return what does not depend on the labels, by name."""
     with_labels, without = {"log_density": log_density}, {}
     trees = jax.vmap(jax.vmap(parameters.unflatten))(points)

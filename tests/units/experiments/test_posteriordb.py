@@ -1,4 +1,4 @@
-"""Posteriors of posteriordb: their densities against SciPy, their names, their reading."""
+"""Posteriors of posteriordb: densities against SciPy, and names."""
 
 import itertools
 import json
