@@ -25,6 +25,7 @@ MODULES = {
     "molecules": "molecules",
     "images": "images",
     "mixture": "mixture",
+    "posteriordb": "posteriordb",
 }
 """The module of each experiment, imported only for it."""
 

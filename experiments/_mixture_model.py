@@ -9,7 +9,7 @@ from jax.scipy.special import gammaln, logsumexp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from equistein.metrics import effective_sample_size
+from equistein.metrics import summarize_chains
 from equistein.posteriors import Parameters, Posterior
 from experiments._engine import Key, Particles, Point, Scalar
 
@@ -125,8 +125,8 @@ class Reading(eqx.Module):
 
     def effective_size(self, places: Float[Array, "record chain dim"]) -> float:
         """Return the least effective sample size of all numbers."""
-        values = jnp.moveaxis(self.quantities(places), (0, 1, 2), (2, 1, 0))
-        return float(np.min([effective_sample_size(each) for each in values]))
+        values = jnp.moveaxis(self.quantities(places), 0, 1)
+        return float(np.min(summarize_chains(values)["bulk"]))
 
 
 class Yardstick(eqx.Module):

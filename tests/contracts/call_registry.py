@@ -315,7 +315,7 @@ CALLS = {
         es.metrics,
         stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
-        effective_sample_size=dict(values=X),
+        summarize_chains=dict(values=X),
         split_r_hat=dict(values=np.asarray(X).T),
     ),
 }

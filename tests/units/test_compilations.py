@@ -56,6 +56,21 @@ def test_a_run_compiles_at_most_four_programs(name, num_runs, counted):
         assert len(more) <= 1, more
 
 
+@pytest.mark.parametrize("axes", [{}, {"x": 0}])
+def test_a_posterior_compiles_five_programs_and_one_for_its_symmetry(axes, counted):
+    parameters = es.Parameters({"x": jnp.zeros(2)}, exchangeable=axes)
+    posterior = es.Posterior(lambda tree: bowl(tree["x"]), parameters)
+    keys, sizes = list(jr.split(jr.key(0), 3)), {"num_steps": 200, "num_draws": 20}
+    jax.clear_caches()
+    with es.samplers.suppress_warnings():
+        with counted() as first:
+            posterior.run(keys[0], **sizes)
+        assert len(first) <= 5 + len(axes), first
+        with counted() as again:
+            posterior.run(keys[1], **sizes)
+        assert again == []
+
+
 def test_scores_compile_four_programs(counted):
     target = es.targets.DoubleWell()
     points = np.random.default_rng(0).normal(size=(3, 200, 4, 2)) * 2

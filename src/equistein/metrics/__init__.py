@@ -4,6 +4,7 @@ from equistein.metrics._annealed_importance_sampling import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
+from equistein.metrics._chains import summarize_chains as summarize_chains
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
@@ -51,7 +52,6 @@ from equistein.metrics._particle_systems import (
 )
 from equistein.metrics._sample_statistics import (
     bits_per_dimension as bits_per_dimension,
-    effective_sample_size as effective_sample_size,
     kernel_stein_discrepancy as kernel_stein_discrepancy,
     mean_log_likelihood as mean_log_likelihood,
     virial as virial,

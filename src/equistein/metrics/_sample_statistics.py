@@ -90,33 +90,3 @@ def virial(log_density: LogDensity, points: Particles) -> Scalar:
     of samples.
     """
     return -jnp.sum(points * jax.vmap(jax.grad(log_density))(points)) / len(points)
-
-
-@check_finite_arguments
-@eqx.filter_jit
-def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
-    r"""The number of independent samples with the same error of the mean.
-
-    $$n_{\mathrm{eff}} = m\, \frac{s^2}{s_{\mathrm{between}}^2}$$
-
-    for m chains, where $s^2$ is the variance of all values and
-    $s_{\mathrm{between}}^2$ that of the chains' means; at most the number of draws.
-    Its relative error is about $\sqrt{2/m}$, so it takes many chains, not long ones. It
-    is not defined for particles that interact.
-
-    Raises:
-        ValueError: If there is only one chain.
-
-    References:
-        Gelman et al. (2013), Bayesian Data Analysis, section 11.4 and 11.5.
-    """
-    num_chains, num_draws = values.shape
-    if num_chains < 2:
-        raise ValueError(
-            "`effective_sample_size` needs at least two chains along axis 0, but got "
-            f"values of shape {values.shape}."
-        )
-    between = jnp.var(jnp.mean(values, axis=1), ddof=1)
-    between = jnp.maximum(between, float(jnp.finfo(values.dtype).tiny))
-    size = num_chains * jnp.var(values) / between
-    return jnp.clip(size, 1.0, num_chains * num_draws)

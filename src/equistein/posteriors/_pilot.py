@@ -164,7 +164,7 @@ def run_pilot(
         coordinates, spread, start = _measure(parameters, coordinates, draws, ends)
     density = StandardizedDensity(log_density, coordinates)
     if check:
-        check_proper(density, parameters, start)
+        check_proper(eqx.filter_jit(far_values)(density, start), parameters)
     width = np.asarray(coordinates.width)
     periods = parameters.periods / width
     return Pilot(
@@ -177,30 +177,28 @@ def run_pilot(
     )  # fmt: skip
 
 
+@eqx.filter_jit
 def points_around(
     key: Key, log_density: LogDensity, parameters: Parameters, num: int
 ) -> Float[Array, "chain dim"]:
-    """Return spread points around the example where the density is finite."""
-    center, shape = np.asarray(parameters.example), (num, parameters.dim)
-    noise, phases = map(np.asarray, _normal_and_uniform(key, shape, center.dtype))
-    wraps = np.isfinite(parameters.periods)
-    periods = np.where(wraps, parameters.periods, 1)
-    for spread in _SPREADS:
-        away = np.where(wraps, min(spread, 1) * periods * phases, spread * noise)
-        points = (center + away).astype(center.dtype)
-        good = are_finite(log_density, points)
-        if np.any(good):
-            return on_device(points[np.resize(np.flatnonzero(good), num)])
-    raise ValueError(
-        "`log_density` or its gradient is not finite around the `example` of the "
-        "parameters: give an example, or a `start`, where it is."
-    )
-
-
-@eqx.filter_jit
-def _normal_and_uniform(key, shape, dtype):
+    """Return points around the example where the density is finite, spread if it is."""
     noise_key, phase_key = jr.split(key)
-    return jr.normal(noise_key, shape, dtype), jr.uniform(phase_key, shape, dtype)
+    center, shape = parameters.example, (num, parameters.dim)
+    noise = jr.normal(noise_key, shape, center.dtype)
+    phases = jr.uniform(phase_key, shape, center.dtype)
+    wraps = np.isfinite(parameters.periods)
+    periods = jnp.asarray(np.where(wraps, parameters.periods, 1), center.dtype)
+
+    def at(spread):
+        turned = jnp.minimum(spread, 1) * periods[None] * phases
+        points = center[None] + jnp.where(wraps[None], turned, spread * noise)
+        values, scores = jax.vmap(jax.value_and_grad(log_density))(points)
+        return points, jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=1)
+
+    points, good = jax.lax.map(at, jnp.asarray(_SPREADS, center.dtype))
+    widest = jnp.argmax(jnp.any(good, axis=1))
+    kept = jnp.arange(num) % jnp.maximum(jnp.sum(good[widest]), 1)
+    return points[widest][jnp.argsort(~good[widest])[kept]]
 
 
 def are_finite(log_density: LogDensity, points: Any) -> np.ndarray:
@@ -246,17 +244,12 @@ def _measure(
     return new, spread, new.forward(ends)
 
 
-def check_proper(
-    density: LogDensity, parameters: Parameters, points: Float[Array, "n dim"]
-) -> None:
+def check_proper(values: Array, parameters: Parameters) -> None:
     r"""Raise unless the density falls faster than $1 / |x_i|$ along each coordinate.
 
-    It is evaluated 10^4 and 10^10 away from a few points; overflow passes.
+    Of its values 10^4 and 10^10 away from a few points; overflow passes.
     """
-    free = np.isinf(parameters.periods)
-    some = on_device(np.asarray(points)[:_NUM_POINTS])
-    ways = (np.asarray(distance, some.dtype) for distance in (_NEAR, _FAR))
-    near, far = (np.asarray(_along(density, some, on_device(way))) for way in ways)
+    free, (near, far) = np.isinf(parameters.periods), np.asarray(values)
     with np.errstate(invalid="ignore"):
         stays = far - near > -math.log(_FAR / _NEAR)
     stays &= np.isfinite(near) & np.isfinite(far)
@@ -271,17 +264,21 @@ def check_proper(
         )
 
 
-@eqx.filter_jit
-def _along(
-    density: LogDensity, points: Float[Array, "n dim"], distance: Scalar
-) -> Float[Array, "point way dim"]:
-    """Return the log density away from points, each way along each coordinate."""
-    dim = points.shape[1]
-    steps = distance * jnp.stack([jnp.eye(dim), -jnp.eye(dim)]).astype(points.dtype)
-    look = lambda point: jax.lax.map(
-        lambda step: density(point + step), steps.reshape(-1, dim), batch_size=64
-    )
-    return jax.vmap(look)(points).reshape(len(points), 2, dim)
+def far_values(
+    density: LogDensity, points: Float[Array, "n dim"]
+) -> Float[Array, "distance point way dim"]:
+    """Return the log density near and far from a few points, each way of each axis."""
+    points, dim = points[:_NUM_POINTS], points.shape[1]
+    ways = jnp.stack([jnp.eye(dim), -jnp.eye(dim)]).astype(points.dtype)
+
+    def along(distance):
+        look = lambda point: jax.lax.map(
+            lambda way: density(point + distance * way), ways.reshape(-1, dim),
+            batch_size=64,
+        )  # fmt: skip
+        return jax.vmap(look)(points).reshape(len(points), 2, dim)
+
+    return jax.lax.map(along, jnp.asarray([_NEAR, _FAR], points.dtype))
 
 
 @eqx.filter_jit

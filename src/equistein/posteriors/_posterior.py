@@ -1,5 +1,6 @@
 """A posterior: a log density of parameters that have names."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,22 +21,31 @@ from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import (
     are_finite,
     check_proper,
+    far_values,
     log_densities,
     Pilot,
     points_around,
     run_pilot,
 )
-from equistein.posteriors._posterior_samples import PosteriorSamples
+from equistein.posteriors._posterior_samples import (
+    invariants_of,
+    PosteriorSamples,
+    worst_r_hat,
+)
 from equistein.samplers import (
     AbstractSampler,
     FittedNormal,
+    HMC,
     ParallelTempering,
     run,
     Samples,
     suppress_warnings,
+    warn_of_samples,
 )
 
 _WIDER = 3.0  # the reference of tempering than the start
+_DIRECT = 8  # steps of a trajectory without tempering
+_MIXED, _APART = 1.05, 1.1  # R-hat up to which chains mix, and above which they do not
 _NUM_PILOTS = 32  # chains of the pilot
 
 
@@ -118,6 +128,8 @@ class Posterior(eqx.Module):
         num_steps: int = 2_000,
         num_draws: int = 200,
         num_temperatures: int = 12,
+        evidence: bool = True,
+        max_evaluations: int | None = None,
         start: PyTree | None = None,
         check: bool = True,
         progress: bool = False,
@@ -128,6 +140,10 @@ class Posterior(eqx.Module):
         estimates the evidence. The first half of the steps learns; draws are taken of
         the second. Each draw is moved by a random element of the group, so that all
         $K!$ copies of a mode have equal weights.
+
+        Where no `evidence` is asked for, tempering takes a tenth of the steps, and
+        chains of HMC begin where it ended. If they mix (R-hat up to 1.05), the result
+        is theirs, else that of tempering; its `choice` says which, and why.
 
         A sampler moves flat points; one that a function of a pilot returns moves the
         pilot's coordinates, with the particles as chains, as
@@ -140,6 +156,9 @@ class Posterior(eqx.Module):
             num_steps: The number of steps.
             num_draws: The number of draws of a chain, at equal distances.
             num_temperatures: That of tempering: at least twice the summary's `barrier`.
+            evidence: Whether the evidence is asked for.
+            max_evaluations: The evaluations of the score by all chains of tempering, in
+                place of `num_steps`.
             start: Trees of values stacked on axis 0, where the chains start.
             check: Whether to check the symmetry, and that the density falls off.
             progress: Whether to show a progress bar.
@@ -150,63 +169,96 @@ class Posterior(eqx.Module):
                 argument does not fit.
         """
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
+        if max_evaluations is not None:
+            cost = (num_temperatures - 1) * HMC().num_leapfrogs + 1
+            num_steps = int(max_evaluations // (cost * num_chains))
         check_integers("run", least=2 * num_draws, num_steps=num_steps)
-        start_key, pilot_key, run_key, move_key = jr.split(as_keys(key), 4)
-        every = num_steps // 2 // num_draws
-        pilot, evaluations = None, 0
-        if sampler is None or isinstance(sampler, AbstractSampler):
-            density = self.log_density
-            points = self._start(start_key, start, num_chains)
-            if check:
-                check_invariance(density, self.group, points)
-                check_proper(density, self.parameters, points)
-            if sampler is None:
-                periods = None
-                if self.parameters.periodic is not None:
-                    periods = on_device(self.parameters.periods.astype(points.dtype))
-                sampler = ParallelTempering(
-                    reference=_reference(points, periods),
-                    num_temperatures=num_temperatures,
+        flat = sampler is None or isinstance(sampler, AbstractSampler)
+        around = flat and start is None and self.draw_start is None
+        keys, begin = _begin(as_keys(key), self, num_chains if around else 0)
+
+        def draw(sampler: Any, points: Any, num_steps: int, pilot: Pilot | None = None):
+            every = max(1, num_steps // 2 // num_draws)
+            # These diagnostics are meaningless for coordinates with labels.
+            with suppress_warnings("(R-hat|independent draws)"):
+                samples = run(
+                    keys.pop(), sampler, (pilot or self).log_density, points,
+                    num_steps=num_steps // every * every, record_every=every,
+                    keep=num_chains, progress=progress, check=check,
+                )  # fmt: skip
+            return self._read(keys.pop(), samples, num_draws, pilot)
+
+        if not flat:
+            if not callable(sampler):
+                raise ValueError(
+                    "`sampler` must be one such as es.HMC(), or a function of a pilot "
+                    f"that returns one, but got {sampler!r}."
                 )
-        elif not callable(sampler):
-            raise ValueError(
-                "`sampler` must be one such as es.HMC(), or a function of a pilot that "
-                f"returns one, but got {sampler!r}."
-            )
-        else:
-            pilot = self.pilot(pilot_key, start, check=check)
-            sampler = sampler(pilot)
-            density, evaluations = pilot.log_density, pilot.evaluations
-            points = on_device(
-                np.resize(pilot.start, (num_chains, pilot.start.shape[1]))
-            )
-        # These diagnostics are meaningless for coordinates with labels.
-        with suppress_warnings("(R-hat|independent draws)"):
-            samples = run(
-                run_key, sampler, density, points, num_steps=num_steps // every * every,
-                record_every=every, keep=num_chains, progress=progress, check=check,
-            )  # fmt: skip
-        coordinates = None if pilot is None else pilot.coordinates
-        draws, values = self._finish(
-            move_key, coordinates, on_device(_draws_of(samples, num_draws))
+            pilot = self.pilot(keys[1], start, check=check)
+            points = np.resize(pilot.start, (num_chains, pilot.start.shape[1]))
+            return draw(sampler(pilot), on_device(points), num_steps, pilot)
+        if begin is None:
+            begin = _survey(self, self._start(keys[0], start, num_chains))
+        points, far, reference = begin
+        if check and self.exchangeable:
+            check_invariance(self.log_density, self.group, points)
+        if check:
+            check_proper(far, self.parameters)
+        tempering = ParallelTempering(
+            reference=reference, num_temperatures=num_temperatures
         )
-        spent = int(np.asarray(samples.history["evaluations"])[-1]) * num_chains
-        evidence, error = _evidence(samples)
+        if sampler is not None or evidence:
+            return draw(sampler or tempering, points, num_steps)
+        with suppress_warnings():
+            first = draw(tempering, points, max(num_steps // 10, num_draws))
+            ends = on_device(first.samples.particles)
+            found = draw(HMC(num_leapfrogs=_DIRECT), ends, 4 * num_draws)
+        spent, (r_hat, name) = first.evaluations + found.evaluations, found.mixing
+        choice = "HMC without tempering"
+        if not r_hat <= _MIXED:
+            choice, found = "tempering", draw(tempering, points, num_steps)
+            spent += found.evaluations
+        choice += f" (R-hat {r_hat:.3g} of {name}, of HMC from where tempering ended)"
+        return dataclasses.replace(found, evaluations=spent, choice=choice)
+
+    def _read(
+        self, key: Key, samples: Samples, num_draws: int, pilot: Pilot | None
+    ) -> PosteriorSamples:
+        """Return draws of samples, and warn of chains that are apart."""
+        points = on_device(_draws_of(samples, num_draws))
+        coordinates, before = pilot and pilot.coordinates, pilot and pilot.evaluations
+        draws, values, invariants = self._finish(key, coordinates, points)
+        chains = "acceptance" in samples.history
+        mixing = worst_r_hat(invariants) if chains else (1.0, "")
+        if mixing[0] > _APART:
+            warn_of_samples(
+                f"R-hat of {mixing[1]} is {mixing[0]:.3g}: the chains are not where "
+                "the others are. Take more `num_steps` or `num_temperatures`.",
+                stacklevel=4,
+            )
+        spent = int(np.asarray(samples.history["evaluations"])[-1]) * len(points)
         return PosteriorSamples(
-            draws, values, evidence, error,
-            evaluations + spent, samples, self,
-        )  # fmt: skip
+            draws,
+            values,
+            *_evidence(samples),
+            spent + (before or 0),
+            samples,
+            self,
+            mixing,
+        )
 
     @eqx.filter_jit
     def _finish(
         self, key: Key, coordinates: Any, draws: Float[Array, "chain draw dim"]
-    ) -> tuple[Float[Array, "chain draw dim"], Float[Array, "chain draw"]]:
-        """Return flat draws, each moved by a random element, and their densities."""
+    ) -> tuple[Array, Array, dict[str, Array]]:
+        """Return flat draws, each moved by a random element, densities, invariants."""
         if coordinates is not None:
             draws = coordinates.inverse(draws)
-        draws = _spread_over_orbits(key, self.group, draws)
-        draws = jax.vmap(jax.vmap(self.parameters.wrap))(draws)
-        return draws, log_densities(self.log_density, draws)
+        flat = draws.reshape(-1, draws.shape[-1])
+        flat = jax.vmap(self.group.act)(self.group.sample(key, len(flat)), flat)
+        draws = jax.vmap(self.parameters.wrap)(flat).reshape(draws.shape)
+        values = log_densities(self.log_density, draws)
+        return draws, values, invariants_of(self.parameters, draws, values)
 
     def _start(
         self, key: Key, start: PyTree | None, num: int
@@ -224,13 +276,25 @@ class Posterior(eqx.Module):
 
 
 @eqx.filter_jit
-def _reference(
-    points: Float[Array, "chain dim"], periods: Float[Array, " dim"] | None
-) -> FittedNormal:
-    """Return a reference wider than the start, uniform where there is a period."""
+def _begin(key: Key, posterior: Posterior, num: int) -> tuple[Any, Any]:
+    """Return a list of keys, and the survey of points around the example, if any."""
+    keys = list(jr.split(key, 8))
+    if not num:
+        return keys, None
+    points = points_around(keys[0], posterior.log_density, posterior.parameters, num)
+    return keys, _survey(posterior, points)
+
+
+@eqx.filter_jit
+def _survey(posterior: Posterior, points: Float[Array, "chain dim"]) -> Any:
+    """Return points, the density far from them, and a wider reference."""
+    periodic, periods = posterior.parameters.periodic, None
+    if periodic is not None:
+        periods = jnp.asarray(posterior.parameters.periods, points.dtype)
     metric = Preconditioner.by_width(points)
     metric = metric.scaled(jnp.full_like(metric.center, _WIDER))
-    return FittedNormal(metric, periods).refit(metric)
+    reference = FittedNormal(metric, periods).refit(metric)
+    return points, far_values(posterior.log_density, points), reference
 
 
 def _evidence(samples: Samples) -> tuple[float, float]:
@@ -258,12 +322,3 @@ def _draws_of(samples: Samples, num: int) -> np.ndarray:
                 "`num_steps`, or fewer `num_draws`."
             )
     return np.swapaxes(samples.history["particles"][-num:], 0, 1)
-
-
-def _spread_over_orbits(
-    key: Key, group: AbstractGroup, points: Float[Array, "chain draw dim"]
-) -> Float[Array, "chain draw dim"]:
-    """Return each point moved by a random element of the group."""
-    flat = points.reshape(-1, points.shape[-1])
-    moved = jax.vmap(group.act)(group.sample(key, len(flat)), flat)
-    return moved.reshape(points.shape)

@@ -16,13 +16,15 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._check_arguments import check_arguments
 from equistein._types import Point
 from equistein.groups import SignedPermutation
+from equistein.metrics import summarize_chains
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import pooled, without_signs
-from equistein.samplers import Samples
+from equistein.samplers import Samples, split_r_hat
 
 _MOST_TRIED = 720  # elements: all of six labels
 _MOST_PASSES = 50
 _MOST_SORTED = 8  # numbers of a label, by which draws are sorted at first
+_FEWEST = 20  # draws of a chain, for R-hat
 _MOST_SHOWN = 3  # numbers of a label in a figure
 
 
@@ -42,7 +44,9 @@ class PosteriorSamples(eqx.Module):
         evaluations: The evaluations of the score by all chains, the pilot's included.
         samples: The result of `es.run`, in the coordinates of the sampler.
         posterior: The posterior.
+        mixing: Of chains, the largest R-hat of the invariants, and whose it is.
         relabelled: Whether these are draws of `es.relabel`.
+        choice: Where no evidence is asked for, the sampler that was chosen, and why.
     """
 
     points: Float[Array, "chain draw dim"]
@@ -52,7 +56,9 @@ class PosteriorSamples(eqx.Module):
     evaluations: int
     samples: Samples
     posterior: Any
+    mixing: tuple[float, str] = (1.0, "")
     relabelled: bool = False
+    choice: str = ""
 
     def __repr__(self) -> str:
         chains, draws, dim = self.points.shape
@@ -64,7 +70,7 @@ class PosteriorSamples(eqx.Module):
             f"PosteriorSamples({chains} chains of {draws} draws of {dim} numbers, "
             f"{self.points.dtype}; parameters {', '.join(parameters.names)}; symmetry "
             f"{parameters.group!r}; {self.evaluations} evaluations{evidence}"
-            f"{'; relabelled' * self.relabelled})"
+            f"{'; relabelled' * self.relabelled}{self.choice and '; '}{self.choice})"
         )
 
     @property
@@ -87,19 +93,11 @@ class PosteriorSamples(eqx.Module):
         matrix with labels along both axes; then the parameters without labels. Periodic
         ones give cosine and sine.
         """
-        with_labels, without = {"log_density": self.log_density}, {}
-        parameters = self.posterior.parameters
-        for i, (name, values) in enumerate(self.named.items()):
-            period, axes = parameters.constraints[i].period, parameters.axes[i]
-            for label, array in _charts(name, values, period):
-                if axes:
-                    label, array = _order_statistics(
-                        label, array, axes, parameters.signed
-                    )
-                    with_labels[label] = array
-                else:
-                    without[label] = array
-        return with_labels | without
+        return invariants_of(self.posterior.parameters, self.points, self.log_density)
+
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Return `summarize_chains` of each of the `invariants`: mean, error, R-hat."""
+        return {name: summarize_chains(x) for name, x in self.invariants().items()}
 
     def mean(self, name: str) -> Float[Array, "*value"]:
         """Return the mean of a parameter over all draws; of an angle, on the circle.
@@ -131,6 +129,33 @@ class PosteriorSamples(eqx.Module):
         if len(parts) == 1:
             return parts[0]
         return jnp.arctan2(parts[1], parts[0]) * (period / (2 * jnp.pi)) % period
+
+
+def invariants_of(
+    parameters: Parameters, points: Array, log_density: Array
+) -> dict[str, Array]:
+    """Return what does not depend on the labels, by name."""
+    with_labels, without = {"log_density": log_density}, {}
+    trees = jax.vmap(jax.vmap(parameters.unflatten))(points)
+    for i, values in enumerate(jax.tree.leaves(trees)):
+        name, axes = parameters.names[i], parameters.axes[i]
+        for label, array in _charts(name, values, parameters.constraints[i].period):
+            if axes:
+                label, array = _order_statistics(label, array, axes, parameters.signed)
+                with_labels[label] = array
+            else:
+                without[label] = array
+    return with_labels | without
+
+
+def worst_r_hat(invariants: dict[str, Array]) -> tuple[float, str]:
+    """Return the largest R-hat, and its name; 1 of chains of few draws."""
+    worst = (1.0, "")
+    for name, x in invariants.items():
+        columns = np.moveaxis(np.asarray(x).reshape(*x.shape[:2], -1), -1, 0)
+        if x.shape[1] >= _FEWEST:
+            worst = max(worst, (max(map(split_r_hat, columns)), name))
+    return worst
 
 
 def _charts(name: str, array: Array, period: float) -> list[tuple[str, Array]]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Particles
@@ -170,9 +172,8 @@ def _of_mixing(places: np.ndarray) -> Iterator[str]:
     # Of a cloud, whose coordinates a symmetry may mix, only how wide it is.
     values = draws.reshape(*draws.shape[:2], -1)
     if draws.ndim > 3:
-        centered = draws - draws.mean(axis=2, keepdims=True)
-        values = np.sqrt(np.mean(centered**2, axis=tuple(range(2, draws.ndim))))
-        values = values[..., None]
+        gaps, axes = draws - draws.mean(axis=2, keepdims=True), (*range(2, draws.ndim),)
+        values = np.sqrt(np.mean(gaps**2, axis=axes))[..., None]
     chains = max(values.transpose(2, 1, 0), key=split_r_hat)
     name, r_hat = f"{len(chains)} chains that were kept", split_r_hat(chains)
     between = np.var(np.mean(chains, axis=1, dtype=np.float64), ddof=1)
@@ -203,24 +204,25 @@ def _of_weights(weights: np.ndarray) -> Iterator[str]:
 
 @check_arguments
 def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
-    r"""The potential scale reduction of chains, each split in two halves.
+    r"""The rank-normalized split R-hat of chains, of the numbers or folded ones.
 
     $$\hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}}$$
 
-    for halves of n draws, where W is the mean of their variances and B is n times the
-    variance of their means: near 1 where all halves draw from one density. Infinite if
-    every chain stands still, in another place; 1 if all stand in the same.
-
-    Args:
-        values: A number of each draw of each chain, at least four draws.
+    for halves of n draws, whose normal scores have mean variance W and means of
+    variance B / n: near 1 where all draw alike, infinite if each stands elsewhere.
 
     References:
-        Gelman et al. (2013), Bayesian Data Analysis, section 11.4.
+        Vehtari et al. (2021), Rank-normalization, folding, and localization.
     """
     n = values.shape[1] // 2
     halves = np.concatenate([values[:, :n], values[:, -n:]]).astype(float)
-    within = np.mean(np.var(halves, axis=1, ddof=1))
-    between = n * np.var(np.mean(halves, axis=1), ddof=1)
-    if within == 0:
-        return 1.0 if between == 0 else float("inf")
-    return float(np.sqrt((n - 1) / n + between / (n * within)))
+
+    def reduction(x: np.ndarray) -> float:
+        scores = ndtri((rankdata(x).reshape(x.shape) - 0.375) / (x.size + 0.25))
+        within = np.mean(np.var(scores, axis=1, ddof=1))
+        between = np.var(np.mean(scores, axis=1), ddof=1)
+        if within == 0:  # 1 if all stand still in one place
+            return 1.0 if between == 0 else float("inf")
+        return float(np.sqrt((n - 1) / n + between / within))
+
+    return max(map(reduction, (halves, abs(halves - np.median(halves)))))

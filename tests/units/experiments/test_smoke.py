@@ -1,6 +1,7 @@
 import functools
 import json
 import os
+import pathlib
 
 import jax
 import pytest
@@ -59,6 +60,11 @@ def test_every_experiment_runs_at_smoke_size(name, ran, tmp_path, single_precisi
         pytest.importorskip("ase")
     if name == "alanine-dipeptide":
         pytest.importorskip("openmm")
+    if name == "posteriordb":
+        pytest.importorskip("numpyro")
+        folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / name
+        if not folder.is_dir():
+            pytest.skip("posteriordb is not in the folder $EQUISTEIN_DATA")
     out = ran(name)
     metrics = json.loads((out / "metrics.json").read_text())
     models = set(metrics["entries"])

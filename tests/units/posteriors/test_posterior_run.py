@@ -132,9 +132,47 @@ def test_an_improper_prior_that_runs_away_is_found(key):
         ({"num_chains": 0}, "`num_chains`"),
         ({"sampler": 3}, "a function of a pilot"),
         ({"num_steps": 100}, "`num_steps`"),
+        ({"max_evaluations": 10_000}, "`num_steps`"),
         ({"start": {"mean": jnp.zeros((3, 2))}}, "must have the names of the example"),
     ],
 )
 def test_bad_settings_are_refused(given, message, key, unchecked):
     with pytest.raises(ValueError, match=message):
         POSTERIOR.run(key, **given)
+
+
+def modes(gap):
+    """Two normal densities, a gap apart."""
+
+    def log_density(tree):
+        near, far = (-0.5 * jnp.sum((tree["x"] - c) ** 2) for c in (0.0, gap))
+        return jnp.logaddexp(near, far)
+
+    return Posterior(log_density, Parameters({"x": jnp.zeros(2)}))
+
+
+SMALL = {"num_steps": 1_000, "num_draws": 50, "num_chains": 16}
+
+
+@pytest.mark.parametrize(("gap", "choice"), [(1.0, "HMC"), (6.0, "tempering")])
+def test_without_evidence_hmc_samples_what_its_chains_cross(gap, choice, key):
+    start = {"x": 4 * jr.normal(jr.key(7), (16, 2))}
+    samples = modes(gap).run(key, evidence=False, start=start, **SMALL)
+    assert samples.choice.startswith(choice)
+    assert "R-hat" in repr(samples)
+    assert np.isfinite(samples.log_evidence) == (choice == "tempering")
+    mean = samples.summary()["x"]
+    assert np.all(abs(mean["mean"] - gap / 2) < 5 * mean["error"] + 1e-3)
+    full = 1_000 * 16 * 45
+    assert (samples.evaluations < 0.4 * full) == (choice == "HMC")
+
+
+def test_a_budget_is_one_of_evaluations(key):
+    samples = modes(1.0).run(key, max_evaluations=200_000, num_draws=20, num_chains=16)
+    assert 180_000 < samples.evaluations <= 200_000
+
+
+def test_chains_that_do_not_mix_are_warned_of(key):
+    start = {"x": jnp.repeat(jnp.array([0.0, 9.0]), 8)[:, None] * jnp.ones((1, 2))}
+    with pytest.warns(es.SamplingWarning, match="R-hat of"):
+        modes(9.0).run(key, es.HMC(), start=start, **SMALL)

@@ -109,3 +109,12 @@ def test_without_labels_nothing_is_relabelled(key, unchecked):
     assert set(es.to_arviz(samples).children) == {"posterior", "sample_stats"}
     with pytest.raises(ValueError, match="`samples`"):
         es.relabel(samples.samples)
+
+
+def test_the_summary_has_means_and_errors_of_what_labels_do_not_change(samples):
+    found = samples.summary()
+    assert set(found) == set(samples.invariants())
+    mean = found["mean (sorted)"]
+    assert np.allclose(mean["mean"], TREE["mean"], atol=5 * mean["error"].max())
+    assert np.allclose(mean["error"], 0.1 / 400**0.5, rtol=0.3)
+    assert np.all(mean["r_hat"] < 1.05)

@@ -151,11 +151,11 @@ def test_samples_that_would_not_fit_into_memory_are_not_read(tmp_path, monkeypat
         es.samplers.load_samples(path)
 
 
-def test_r_hat_by_hand():
-    """Two chains of four draws; by the formula with pencil and paper."""
-    values = np.array([[0.0, 2.0, 0.0, 2.0], [4.0, 6.0, 4.0, 6.0]])
-    # Halves of two draws: variance 2 each; means 1, 1, 5, 5 of variance 16 / 3.
-    assert split_r_hat(values) == pytest.approx(np.sqrt(0.5 + 2 * 16 / 3 / (2 * 2)))
+def test_r_hat_is_that_of_arviz():
+    arviz = pytest.importorskip("arviz_stats.base.array").array_stats
+    rng = np.random.default_rng(0)
+    for values in (rng.standard_t(1, (4, 50)), rng.normal(size=(6, 21)).cumsum(axis=1)):
+        assert split_r_hat(values) == pytest.approx(arviz.rhat(values), rel=1e-3)
     assert split_r_hat(np.zeros((2, 8))) == 1.0
     assert split_r_hat(np.arange(2.0)[:, None] * np.ones((2, 8))) == np.inf
     same = np.asarray(jr.normal(jr.key(0), (8, 500)))

@@ -1,0 +1,110 @@
+"""Posteriors of posteriordb: densities against SciPy, and names."""
+
+import itertools
+import json
+import os
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from experiments._posteriordb_models import load_model, MODELS
+
+FOLDER = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / "posteriordb"
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="posteriordb is not in the folder $EQUISTEIN_DATA"
+)
+
+
+def differences(name, oracle):
+    """Return what our log density and an oracle differ by at a few trees of values."""
+    posterior = load_model(name).posterior
+    gaps = []
+    for key in jr.split(jr.key(0), 4):
+        point = posterior.parameters.example + 0.3 * jr.normal(
+            key, (posterior.parameters.dim,)
+        )
+        tree = posterior.parameters.unflatten(point)
+        ours = float(posterior.function(tree))
+        gaps.append(ours - oracle({k: np.asarray(v) for k, v in tree.items()}))
+    return np.array(gaps)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_posterior_has_every_parameter_of_the_reference(name):
+    model = load_model(name)
+    example = model.posterior.parameters.example
+    found = model.numbers(jnp.broadcast_to(example[None, None], (2, 3, len(example))))
+    assert list(found) == list(model.mean)
+    assert all(x.shape == (2, 3) for x in found.values())
+    value, score = jax.value_and_grad(model.posterior.log_density)(example)
+    assert np.isfinite(value)
+    assert np.all(np.isfinite(score))
+
+
+def test_a_regression_is_that_of_scipy_but_for_a_constant():
+    data = json.loads((FOLDER / "data/kidiq.json").read_text())
+    iq, school = np.array(data["mom_iq"]), np.array(data["mom_hs"])
+
+    def oracle(v):
+        b = v["beta"]
+        mean = b[0] + b[1] * school + b[2] * iq + b[3] * school * iq
+        seen = stats.norm.logpdf(data["kid_score"], mean, v["sigma"]).sum()
+        return seen + stats.cauchy.logpdf(v["sigma"], 0, 2.5)
+
+    gaps = differences("kidiq-kidscore_interaction", oracle)
+    assert np.allclose(gaps, gaps[0], rtol=0, atol=1e-6)
+    flat = lambda v: oracle(v) - stats.cauchy.logpdf(v["sigma"], 0, 2.5)
+    assert np.ptp(differences("kidiq-kidscore_interaction", flat)) > 1e-3
+
+
+def test_hidden_states_are_summed_over_all_paths():
+    """Of the first six measurements, whose 64 paths are written out."""
+    y = np.array(json.loads((FOLDER / "data/hmm_example.json").read_text())["y"][:6])
+    _, density, _ = MODELS["hmm_example-hmm_example"]({"y": jnp.asarray(y)})
+    tree = dict(mu=2.5, mu_gap=6.0, from_1=0.6, from_2=0.1)
+    tree = {name: jnp.asarray(value) for name, value in tree.items()}
+    mu, theta = [2.5, 8.5], np.array([[0.6, 0.4], [0.1, 0.9]])
+    paths = [
+        stats.norm.logpdf(y, [mu[k] for k in path]).sum()
+        + np.log(theta[path[:-1], path[1:]]).sum()
+        for path in map(list, itertools.product([0, 1], repeat=6))
+    ]
+    prior = stats.norm.logpdf(mu, [3, 10]).sum()
+    assert float(density(tree)) == pytest.approx(prior + special.logsumexp(paths))
+
+
+def test_equations_are_solved_as_by_scipy():
+    data = json.loads((FOLDER / "data/hudson_lynx_hare.json").read_text())
+
+    def oracle(v):
+        a, b, c, d = v["theta"]
+        rate = lambda t, z: [(a - b * z[1]) * z[0], (d * z[0] - c) * z[1]]
+        solved = integrate.solve_ivp(
+            rate, (0, 20), v["z_init"], t_eval=data["ts"], rtol=1e-9, atol=1e-9
+        )
+        seen = stats.norm.logpdf(
+            np.log(data["y"]), np.log(solved.y.T), v["sigma"]
+        ).sum()
+        start = np.log(v["z_init"])
+        seen += stats.norm.logpdf(np.log(data["y_init"]), start, v["sigma"]).sum()
+        sd = np.array([0.5, 0.05, 0.5, 0.05])
+        prior = stats.norm.logpdf(v["theta"], [1, 0.05, 1, 0.05], sd).sum()
+        prior += stats.lognorm.logpdf(v["sigma"], 1, scale=np.exp(-1)).sum()
+        return seen + prior + stats.lognorm.logpdf(v["z_init"], 1, scale=10).sum()
+
+    posterior = load_model("hudson_lynx_hare-lotka_volterra").posterior
+    trees = [
+        {"theta": [0.55, 0.028, 0.8, 0.024], "z_init": [34, 6], "sigma": [0.25, 0.3]},
+        {"theta": [0.6, 0.03, 0.7, 0.02], "z_init": [30, 5], "sigma": [0.3, 0.2]},
+    ]
+    gaps = []
+    for tree in trees:
+        arrays = {name: np.array(value, float) for name, value in tree.items()}
+        ours = posterior.function({k: jnp.asarray(v) for k, v in arrays.items()})
+        gaps.append(float(ours) - oracle(arrays))
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-3)
