@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal
 
 import equinox as eqx
@@ -25,7 +26,6 @@ from equistein.metrics import (
     nearest_distances,
     outlier_scores,
     precision_and_recall,
-    projected_gradient_attack,
     typicality,
 )
 from equistein.networks import SteerableCNN
@@ -228,6 +228,48 @@ def attacked_accuracy(
         eqx.Partial(_logits, energy), points, labels, size
     )
     return accuracy(_logits_of(energy, moved), labels)
+
+
+@eqx.filter_jit
+def projected_gradient_attack(
+    logits: Callable[[Point], Float[Array, " class"]],
+    points: Particles,
+    labels: Int[Array, " particle"],
+    radius: float | Scalar,
+    *,
+    limits: tuple[float, float] = (0.0, 1.0),
+    num_steps: int = 10,
+) -> Particles:
+    r"""Mislead a classifier: projected gradient ascent on the loss of the labels.
+
+    $$x \leftarrow \Pi\bigl(x + \tfrac{5 r}{2 n}\,
+      \mathrm{sign} \nabla_x (-\log p(y | x)) \bigr)$$
+
+    n steps, where $\Pi$ keeps each pixel within the radius $r$ of where it was, and
+    within the limits.
+
+    References:
+        Madry et al. (2018), Towards deep learning models resistant to adversarial
+        attacks.
+    """
+    low, high = limits
+
+    def loss(point, label):
+        return -jax.nn.log_softmax(logits(point))[label]
+
+    def one(pair):
+        point, label = pair
+        size = jnp.asarray(radius, point.dtype)
+        nearest = jnp.maximum(point - size, low)
+        farthest = jnp.minimum(point + size, high)
+
+        def step(_, moved):
+            slope = jnp.sign(jax.grad(loss)(moved, label))
+            return jnp.clip(moved + 2.5 / num_steps * size * slope, nearest, farthest)
+
+        return jax.lax.fori_loop(0, num_steps, step, point)
+
+    return jax.lax.map(one, (points, labels), batch_size=100)
 
 
 def detection(

@@ -10,7 +10,6 @@ from equistein.metrics._classification import (
     auroc as auroc,
     expected_calibration_error as expected_calibration_error,
     outlier_scores as outlier_scores,
-    projected_gradient_attack as projected_gradient_attack,
     typicality as typicality,
 )
 from equistein.metrics._coverage import (

@@ -1,4 +1,4 @@
-"""Classifiers: accuracy, calibration and attacks; scores that separate outliers."""
+"""Classifiers: accuracy and calibration; scores that separate outliers."""
 
 from collections.abc import Callable
 
@@ -87,58 +87,6 @@ def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     not_above = jnp.searchsorted(ordered, inside, side="right")
     wins = 0.5 * (below + not_above).astype(inside.dtype)
     return nan_unless(are_numbers(inside, outside), jnp.mean(wins) / len(outside))
-
-
-@check_finite_arguments
-def projected_gradient_attack(
-    logits: Callable[[Point], Float[Array, " class"]],
-    points: Particles,
-    labels: Int[Array, " particle"],
-    radius: float | Float[Array, ""],
-    *,
-    limits: tuple[float, float] = (0.0, 1.0),
-    num_steps: int = 10,
-) -> Particles:
-    r"""Mislead a classifier: projected gradient ascent on the loss of the labels.
-
-    $$x \leftarrow \Pi\bigl(x + \tfrac{5 r}{2 n}\,
-      \mathrm{sign} \nabla_x (-\log p(y | x)) \bigr)$$
-
-    n steps, where $\Pi$ keeps each coordinate within the radius $r$ of where it was,
-    and within the limits, such as those of pixels.
-
-    Raises:
-        ValueError: If a label is no class.
-
-    References:
-        Madry et al. (2018), Towards deep learning models resistant to adversarial
-        attacks.
-    """
-    num = eqx.filter_eval_shape(logits, points[0]).shape[0]
-    check_labels("projected_gradient_attack", labels, num)
-    return _attack(logits, points, labels, radius, limits, num_steps)
-
-
-@eqx.filter_jit
-def _attack(logits, points, labels, radius, limits, num_steps) -> Particles:
-    low, high = limits
-
-    def loss(point, label):
-        return -jax.nn.log_softmax(logits(point))[label]
-
-    def one(pair):
-        point, label = pair
-        size = jnp.asarray(radius, point.dtype)
-        nearest = jnp.maximum(point - size, low)
-        farthest = jnp.minimum(point + size, high)
-
-        def step(_, moved):
-            slope = jnp.sign(jax.grad(loss)(moved, label))
-            return jnp.clip(moved + 2.5 / num_steps * size * slope, nearest, farthest)
-
-        return jax.lax.fori_loop(0, num_steps, step, point)
-
-    return jax.lax.map(one, (points, labels), batch_size=100)
 
 
 @check_finite_arguments

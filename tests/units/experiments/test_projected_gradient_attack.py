@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.metrics import accuracy, projected_gradient_attack
+from equistein.metrics import accuracy
+from experiments._image_scores import projected_gradient_attack
 
 LINEAR = jnp.array([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]])
 
