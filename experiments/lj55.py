@@ -6,9 +6,10 @@ import time
 import jax
 
 from equistein.models import LinearSettings
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Metric, Outcome
 from experiments._engine import AbstractConfig, Entry, Experiment, Particles, Trial
 from experiments._figures import configurations, histograms
+from experiments._metrics import METRICS
 from experiments._systems import described, fit_as_set, reference, SYSTEMS
 
 _SYSTEM = SYSTEMS["lj55"]
@@ -87,6 +88,11 @@ LJ55 = Experiment(
         "paper": LJ55Config(num_reference=12_000, num_data=4_000, linear_steps=12_000),
     },
     entries=entries,
+    metrics=METRICS
+    | {
+        "seconds_to_fit": Metric("time of the fit", "lower", "s"),
+        "seconds_to_sample": Metric("time to draw the samples", "lower", "s"),
+    },
     figures=(
         configurations(4, 4.0, caption="Configurations as drawn."),
         histograms(

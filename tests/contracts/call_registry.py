@@ -220,7 +220,7 @@ CALLS = {
         ),
         pair_distances=dict(points=CLOUDS),
         virial=dict(log_density=log_density, points=CLOUDS),
-        free_energy=dict(samples=X, collective_variable=lambda x: x[0], bins=4),
+        free_energy=dict(samples=X, collective_variable=lambda x: x[0], bins=2),
         thermal_averages=dict(samples=LADDER, inverse_temperatures=(1.0, 0.7)),
         reweight=dict(
             particles=X, log_density=log_density, target=lambda x: -jnp.sum(x**4)
@@ -315,7 +315,7 @@ CALLS = {
         es.metrics,
         stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
-        summarize_chains=dict(values=X),
+        summarize_chains=dict(values=jr.normal(jr.key(3), (4, 20))),
         split_r_hat=dict(values=np.asarray(X).T),
     ),
 }

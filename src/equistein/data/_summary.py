@@ -138,9 +138,9 @@ def _add_molecules(
 ) -> None:  # fmt: skip
     unit, ratio = _unit_of_length(species, points)
     charged = f" with charge {charge:+d}" if charge else ""
+    apart = f", whose nearest atoms are {ratio:.3g} times their covalent radii apart"
     found.add(
-        f"Molecules of {formula(species)}{charged}, whose nearest atoms are "
-        f"{ratio:.3g} times the sum of their covalent radii apart",
+        f"Molecules of {formula(species)}{charged}" + apart * math.isfinite(ratio),
         f"the positions are in {unit}, so give --length-unit {unit}"
         if unit != "Angstrom"
         else "",

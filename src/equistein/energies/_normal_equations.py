@@ -39,11 +39,11 @@ class LinearSolution(eqx.Module):
     $(H + \lambda P\, \mathrm{diag}\, H)\, c = b$, with the penalties P of the features.
 
     Attributes:
-        coefficients: $c$; 0 where a feature is constant or left out.
+        coefficients: $c$; 0 where a feature is constant, or held at that of `safe`.
         inverse: The inverse of the matrix.
         ridge: $\lambda$.
         num_effective: The effective number of parameters, the trace of inverse times H.
-        used: Which features are neither constant nor left out.
+        used: Which features are neither constant nor held.
         covariance: Of $c$: inverse times squares times inverse.
         shares: The weights of score matching and of force matching.
         force_error: The root mean square error of a coordinate of the given forces.
@@ -162,7 +162,7 @@ def solve(
     features: Any,
     shape: tuple[int, ...],
 ) -> LinearSolution:
-    """Solve the equations, leaving out features that are unbounded as they come out."""
+    """Solve the equations, with features held that come out unbounded."""
     matrix, vector = sum_folds(folds).combined(shares)
     diagonal, penalties = np.diag(matrix), features.penalties(shape)
     used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)
@@ -170,14 +170,16 @@ def solve(
         parts = [fold.combined(shares) for fold in folds]
         ridge = _best_ridge(matrix, parts, used, penalties)
     ridge = _RIDGE if ridge is None else float(ridge)
+    safe, held = features.safe(shape), np.zeros(len(matrix))
     while True:
         values, axes = _eigen(matrix, used, penalties)
         inverse = (axes / (values + ridge)) @ axes.T
-        worse = used & features.unbounded(inverse @ vector, shape)
+        found = held + inverse @ (vector - matrix @ held)
+        worse = used & features.unbounded(found, shape)
         if not worse.any():
             num = float(np.sum(values / (values + ridge)))
-            return LinearSolution(inverse @ vector, inverse, ridge, num, used)
-        used = used & ~worse
+            return LinearSolution(found, inverse, ridge, num, used)
+        used, held = used & ~worse, np.where(worse, safe, held)
 
 
 def _eigen(

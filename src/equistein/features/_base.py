@@ -42,9 +42,13 @@ class AbstractFeatures(eqx.Module):
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         r"""Return which features let $c \cdot F$ fall without bound somewhere.
 
-        By default none, as if all were bounded. `es.fit_linear` leaves them out.
+        By default none, as if all were bounded. `es.fit_linear` holds them at `safe`.
         """
         return np.zeros(len(coefficients), bool)
+
+    def safe(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return coefficients for `unbounded` features, 0 by default: left out."""
+        return np.zeros(self.size(shape))
 
     def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return how strongly the ridge of a fit acts on each feature."""

@@ -26,6 +26,7 @@ from equistein.groups import encode_species
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
 _POWER_PENALTY = 1e-2
+_CORE = 0.1  # kT at the least distance
 _SMOOTHED = 1e-4  # of the least distance
 _MARGIN, _KNOTS = 6, 32  # of the table: spacings beyond the ends, knots a spacing
 
@@ -161,6 +162,13 @@ class PairBasis(AbstractPairSums):
                 leading = [i for _, i in of_sign if row[i] != 0][-1:]
                 found[kind, leading] = row[leading] < 0
         return found.ravel()
+
+    def safe(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return a core for the steepest power, so that others may attract."""
+        row = np.zeros(self.num_gaussians + len(self.powers))
+        if min(self.powers, default=0) < 0:
+            row[self.num_gaussians + int(np.argmin(self.powers))] = _CORE
+        return np.tile(row, len(self.least))
 
     def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return less for powers: what is beyond the data must stay there."""

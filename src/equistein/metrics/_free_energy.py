@@ -1,12 +1,13 @@
 """Free energies along collective variables, and averages over temperature, by MBAR."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
@@ -19,8 +20,8 @@ class FreeEnergy(NamedTuple):
     r"""The free energy $-\log p(\xi)$ over bins of one or two variables, in kT.
 
     `edges` are those of the bins for each variable, `values` the free energy, 0 where
-    it is least, with standard `errors`. `probabilities` are those of the bins, and
-    `replicates` without each block of chains.
+    it is least, with standard `errors`, NaN in empty bins. `probabilities` are those of
+    the bins, and `replicates` without each block of chains.
     """
 
     edges: tuple[np.ndarray, ...]
@@ -92,7 +93,9 @@ def free_energy(
 
 
 @check_arguments
-def thermal_averages(samples: Any, inverse_temperatures: Any) -> dict[str, np.ndarray]:
+def thermal_averages(
+    samples: Any, inverse_temperatures: Sequence[float] | Float[np.ndarray, " beta"]
+) -> dict[str, np.ndarray]:
     r"""Return means of $u = -\log p$ in kT, and $\beta^2\, \mathrm{var}\, u$ in k.
 
     `energies`, `heat_capacities` of the potential energy, and the errors of both.
@@ -139,6 +142,8 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
         last = lambda s: np.asarray(getattr(s, "particles", s))[None]
         kept = lambda s: getattr(s, "history", {}).get("particles", last(s))
         points, betas = np.concatenate(list(map(kept, many)))[:, None], np.zeros(1)
+        if points.ndim < 3 or not np.all(np.isfinite(points)):
+            raise ValueError("`samples` must be points of finite numbers.")
         weights = getattr(samples, "weights", np.ones(points.shape[:3]))
         values = np.log(np.maximum(weights, 1e-300)).reshape(points.shape[:3])
         references = np.zeros(points.shape[:3])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Num
 
 from equistein._check_arguments import check_arguments
 
@@ -92,7 +93,9 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
 
 
 @check_arguments
-def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
+def symbols_of(
+    atomic_numbers: Sequence[int] | Num[np.ndarray, " atom"],
+) -> tuple[str, ...]:
     """Return the symbol of each atomic number."""
     if others := [n for n in atomic_numbers if not 1 <= n <= len(SYMBOLS)]:
         raise ValueError(f"There is no element of atomic number {others[0]}.")

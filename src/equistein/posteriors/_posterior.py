@@ -168,6 +168,7 @@ class Posterior(eqx.Module):
             ValueError: If the posterior runs away, as that of an improper prior, or an
                 argument does not fit.
         """
+        key = as_keys(key)
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
         if max_evaluations is not None:
             cost = (num_temperatures - 1) * HMC().num_leapfrogs + 1
@@ -175,7 +176,7 @@ class Posterior(eqx.Module):
         check_integers("run", least=2 * num_draws, num_steps=num_steps)
         flat = sampler is None or isinstance(sampler, AbstractSampler)
         around = flat and start is None and self.draw_start is None
-        keys, begin = _begin(as_keys(key), self, num_chains if around else 0)
+        keys, begin = _begin(key, self, num_chains if around else 0)
 
         def draw(sampler: Any, points: Any, num_steps: int, pilot: Pilot | None = None):
             every = max(1, num_steps // 2 // num_draws)
