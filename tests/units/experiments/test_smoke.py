@@ -14,11 +14,10 @@ from experiments.__main__ import main
 # Their reports are opened in Chromium; without it these tests are skipped, and say so.
 LOOKED_AT = ("c4-gaussians", "dw4", "molecules", "images", "mixture")
 RUNS = [
-    *(name for name in MODULES if not experiment(name).choice and name != "lj55"),
+    *(name for name in MODULES if not experiment(name).choice),
     "particle-sampling --system dw4",
     "particle-sampling --system lj13",
     pytest.param("particle-sampling --system lj55", marks=pytest.mark.heavy),
-    pytest.param("lj55", marks=pytest.mark.heavy),
     "objectives --data plane",
     "objectives --data dw4",
 ]
