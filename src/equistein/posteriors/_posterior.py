@@ -171,6 +171,11 @@ class Posterior(eqx.Module):
         key = as_keys(key)
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
         if max_evaluations is not None:
+            if sampler is not None:
+                raise ValueError(
+                    "`max_evaluations` is for the default sampler: with a `sampler` "
+                    "give `num_steps`."
+                )
             cost = (num_temperatures - 1) * HMC().num_leapfrogs + 1
             num_steps = int(max_evaluations // (cost * num_chains))
         check_integers("run", least=2 * num_draws, num_steps=num_steps)

@@ -133,6 +133,7 @@ def test_an_improper_prior_that_runs_away_is_found(key):
         ({"sampler": 3}, "a function of a pilot"),
         ({"num_steps": 100}, "`num_steps`"),
         ({"max_evaluations": 10_000}, "`num_steps`"),
+        ({"max_evaluations": 10_000, "sampler": es.HMC()}, "the default sampler"),
         ({"start": {"mean": jnp.zeros((3, 2))}}, "must have the names of the example"),
     ],
 )
