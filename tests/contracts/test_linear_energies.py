@@ -286,6 +286,7 @@ def test_an_energy_that_runs_away_is_not_sampled():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_three_means_that_may_be_permuted_are_learned_by_waves():
     group, rng = es.groups.Permutations(3), np.random.default_rng(0)
     means, root = (
@@ -344,6 +345,7 @@ def test_four_modes_are_learned_by_waves():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_a_cluster_is_learned_and_sampled_from_nothing():
     target = es.targets.LennardJones()
     reference = target.sample(jr.key(0), 3_000)

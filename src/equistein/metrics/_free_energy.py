@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers
 
 _BLOCKS = 20
 
@@ -50,7 +51,9 @@ class FreeEnergy(NamedTuple):
 
 @check_arguments
 def free_energy(
-    samples: Any, collective_variable: Callable[..., Any], bins: Any
+    samples: Any,
+    collective_variable: Callable[..., Any],
+    bins: int | Sequence[float | Sequence[float] | np.ndarray] | np.ndarray,
 ) -> FreeEnergy:
     r"""Return the free energy $F(\xi) = -\log p(\xi)$ of one or two variables.
 
@@ -69,6 +72,8 @@ def free_energy(
             variable is not one or two finite numbers within the bins.
     """
     points, *draws = _gather(samples)
+    if isinstance(bins, int):
+        check_integers("`free_energy`", bins=bins)
     every = eqx.filter_jit(jax.lax.map)
     values = every(collective_variable, jnp.asarray(points), batch_size=256)
     values = np.asarray(values, float).reshape(len(points), -1)
@@ -79,7 +84,8 @@ def free_energy(
             "`collective_variable` must return one or two finite numbers of a point, "
             f"but returned {num}, or some are not finite."
         )
-    edges = np.histogramdd(values, bins if is_pair else [bins] * num)[1]
+    each: Any = bins if is_pair else [bins] * num
+    edges = np.histogramdd(values, each)[1]
     histogram = lambda w: np.histogramdd(values, edges, weights=w[0])[0]
     whole, left = _jackknife(histogram, np.ones(1), *draws)
     if not whole.sum() > 0:
@@ -125,7 +131,7 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
     """
     many = samples if isinstance(samples, list | tuple) else [samples]
     states: Any = [getattr(each, "state", None) for each in many]
-    if all(hasattr(state, "replicas") for state in states):
+    if states and all(hasattr(state, "replicas") for state in states):
         walkers = [state.replicas.walker for state in states]
         names = "point", "value", "reference_value"
         stack = lambda name: np.stack([np.asarray(getattr(w, name)) for w in walkers])
@@ -141,8 +147,11 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
     else:
         last = lambda s: np.asarray(getattr(s, "particles", s))[None]
         kept = lambda s: getattr(s, "history", {}).get("particles", last(s))
-        points, betas = np.concatenate(list(map(kept, many)))[:, None], np.zeros(1)
-        if points.ndim < 3 or not np.all(np.isfinite(points)):
+        arrays = [np.asarray(kept(each)) for each in many]
+        if not arrays or any(x.dtype.kind != "f" or x.ndim < 3 for x in arrays):
+            raise ValueError("`samples` must be points, or the `Samples` of runs.")
+        points, betas = np.concatenate(arrays)[:, None], np.zeros(1)
+        if not points.size or not np.all(np.isfinite(points)):
             raise ValueError("`samples` must be points of finite numbers.")
         weights = getattr(samples, "weights", np.ones(points.shape[:3]))
         values = np.log(np.maximum(weights, 1e-300)).reshape(points.shape[:3])

@@ -40,6 +40,7 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("rotated", [False, True])
 def test_digits_are_learned_with_the_defaults(rotated, tmp_path):
     datasets = pytest.importorskip("sklearn.datasets")

@@ -42,7 +42,7 @@ def exact_log_evidence():
 @pytest.fixture(scope="module")
 def samples():
     return POSTERIOR.run(
-        jr.key(1), num_chains=8, num_steps=2_400, num_draws=60, num_temperatures=6
+        jr.key(1), num_chains=8, num_steps=3_600, num_draws=60, num_temperatures=6
     )
 
 
