@@ -28,6 +28,7 @@ BUILDER = builder()
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 @pytest.mark.usefixtures("single_precision", "unchecked")
+@pytest.mark.filterwarnings("ignore:R-hat of")  # of the component too many, rightly
 def test_a_tutorial_runs(path):
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem], reason=f"needs {NEEDS[path.stem]}")
