@@ -28,7 +28,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractFeatures.jacobian",
     "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",
     "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
-    "AbstractFeatures.row_size", "AbstractFeatures.safe",
+    "AbstractFeatures.row_size", "AbstractFeatures.held_coefficients",
     "AbstractGenerator.scale_steps", "AbstractSampler.for_steps",
     "AbstractParticleSystem.start",
 }  # fmt: skip

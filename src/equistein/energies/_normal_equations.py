@@ -39,7 +39,7 @@ class LinearSolution(eqx.Module):
     $(H + \lambda P\, \mathrm{diag}\, H)\, c = b$, with the penalties P of the features.
 
     Attributes:
-        coefficients: $c$; 0 where a feature is constant, or held at that of `safe`.
+        coefficients: $c$; 0 where a feature is constant, and as held where unbounded.
         inverse: The inverse of the matrix.
         ridge: $\lambda$.
         num_effective: The effective number of parameters, the trace of inverse times H.
@@ -170,7 +170,7 @@ def solve(
         parts = [fold.combined(shares) for fold in folds]
         ridge = _best_ridge(matrix, parts, used, penalties)
     ridge = _RIDGE if ridge is None else float(ridge)
-    safe, held = features.safe(shape), np.zeros(len(matrix))
+    bounded, held = features.held_coefficients(shape), np.zeros(len(matrix))
     while True:
         values, axes = _eigen(matrix, used, penalties)
         inverse = (axes / (values + ridge)) @ axes.T
@@ -179,7 +179,7 @@ def solve(
         if not worse.any():
             num = float(np.sum(values / (values + ridge)))
             return LinearSolution(found, inverse, ridge, num, used)
-        used, held = used & ~worse, np.where(worse, safe, held)
+        used, held = used & ~worse, np.where(worse, bounded, held)
 
 
 def _eigen(

@@ -42,11 +42,11 @@ class AbstractFeatures(eqx.Module):
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         r"""Return which features let $c \cdot F$ fall without bound somewhere.
 
-        By default none, as if all were bounded. `es.fit_linear` holds them at `safe`.
+        By default none. `es.fit_linear` holds them at their `held_coefficients`.
         """
         return np.zeros(len(coefficients), bool)
 
-    def safe(self, shape: tuple[int, ...]) -> np.ndarray:
+    def held_coefficients(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return coefficients for `unbounded` features, 0 by default: left out."""
         return np.zeros(self.size(shape))
 

@@ -163,7 +163,7 @@ class PairBasis(AbstractPairSums):
                 found[kind, leading] = row[leading] < 0
         return found.ravel()
 
-    def safe(self, shape: tuple[int, ...]) -> np.ndarray:
+    def held_coefficients(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return a core for the steepest power, so that others may attract."""
         row = np.zeros(self.num_gaussians + len(self.powers))
         if min(self.powers, default=0) < 0:

@@ -135,8 +135,8 @@ class Concatenated(AbstractFeatures):
         pairs = zip(self.parts, rows, strict=True)
         return np.concatenate([part.unbounded(row, shape) for part, row in pairs])
 
-    def safe(self, shape: tuple[int, ...]) -> np.ndarray:
-        return np.concatenate([part.safe(shape) for part in self.parts])
+    def held_coefficients(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.concatenate([part.held_coefficients(shape) for part in self.parts])
 
     def row_size(self, shape: tuple[int, ...]) -> int:
         return sum(part.row_size(shape) for part in self.parts)

@@ -9,9 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
-from equistein._check_arguments import check_arguments
+from equistein._check_arguments import check_finite_arguments
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._evidence import path_warnings
@@ -140,15 +139,13 @@ def _of_still(start: np.ndarray, end: np.ndarray, history: dict) -> Iterator[str
     still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
     rates = history.get("acceptance", np.ones(1))
     rate = float(np.mean(rates[len(rates) // 2 :]))
-    found = f"{still} of {len(start)} particles stand exactly where they began"
+    text = f"{still} of {len(start)} particles stand exactly where they began"
     if not rate >= _ACCEPTANCE:
-        found = (
-            f"only {rate:.2%} of proposals were accepted in the second half; {found}"
-        )
+        text = f"only {rate:.2%} of proposals were accepted in the second half; {text}"
     elif 2 * still <= len(start):
         return
     adapt = ", or let it adapt (`num_adapt`)" if "acceptance" in history else ""
-    yield f"{found}: these are not samples. Take another step size{adapt}."
+    yield f"{text}: these are not samples. Take another step size{adapt}."
 
 
 def unguided_warning(
@@ -202,7 +199,7 @@ def _of_weights(weights: np.ndarray) -> Iterator[str]:
         )
 
 
-@check_arguments
+@check_finite_arguments
 def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
     r"""The rank-normalized split R-hat of chains, of the numbers or folded ones.
 
@@ -218,7 +215,9 @@ def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
     halves = np.concatenate([values[:, :n], values[:, -n:]]).astype(float)
 
     def reduction(x: np.ndarray) -> float:
-        scores = ndtri((rankdata(x).reshape(x.shape) - 0.375) / (x.size + 0.25))
+        _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[place].reshape(x.shape)
+        scores = ndtri((ranks - 0.375) / (x.size + 0.25))
         within = np.mean(np.var(scores, axis=1, ddof=1))
         between = np.var(np.mean(scores, axis=1), ddof=1)
         if within == 0:  # 1 if all stand still in one place
