@@ -216,11 +216,10 @@ class Moments(AbstractFeatureKernel):
       + \Delta F(x_j),$$
 
     which vanishes when the particles satisfy Stein's identity for every feature. Near
-    the target it is the Langevin flow $-\nabla \log(q/p)$, projected on the
-    gradients of the features. It costs O(n), and particles do not repel each other:
-    use it with `SVGD(..., langevin=...)`, whose noise moves the other directions, and
-    some tens of smooth features. Equivariant; the target must be constant on the
-    orbits of F.
+    the target it is the Langevin flow $-\nabla \log(q/p)$, projected on the gradients
+    of the features. It costs O(n), and particles do not repel each other: use it with
+    `SVGD(..., langevin=...)`, whose noise moves the other directions, and some tens of
+    smooth features. Equivariant; the target must be constant on the orbits of F.
 
     Args:
         features: The feature map $F$.

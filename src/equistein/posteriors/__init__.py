@@ -14,8 +14,10 @@ from equistein.posteriors._pilot import Pilot as Pilot
 from equistein.posteriors._posterior import Posterior as Posterior
 from equistein.posteriors._posterior_samples import (
     LabelSwitchingWarning as LabelSwitchingWarning,
-    plot as plot,
     PosteriorSamples as PosteriorSamples,
+)
+from equistein.posteriors._reading import (
+    plot as plot,
     relabel as relabel,
     to_arviz as to_arviz,
 )

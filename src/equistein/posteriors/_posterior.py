@@ -244,14 +244,9 @@ class Posterior(eqx.Module):
             )
         spent = int(np.asarray(samples.history["evaluations"])[-1]) * len(points)
         return PosteriorSamples(
-            draws,
-            values,
-            *_evidence(samples),
-            spent + (before or 0),
-            samples,
-            self,
+            draws, values, *_evidence(samples), spent + (before or 0), samples, self,
             mixing,
-        )
+        )  # fmt: skip
 
     @eqx.filter_jit
     def _finish(

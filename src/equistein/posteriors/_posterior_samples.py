@@ -1,31 +1,20 @@
-"""The draws of a posterior: as trees, relabelled, as a figure, and for ArviZ."""
+"""The draws of a posterior, and what does not depend on their labels."""
 
-import dataclasses
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
-from equistein._check_arguments import check_arguments
-from equistein._types import Point
-from equistein.groups import SignedPermutation
 from equistein.metrics import summarize_chains
 from equistein.posteriors._parameters import Parameters
-from equistein.posteriors._pilot import pooled, without_signs
 from equistein.samplers import Samples, split_r_hat
 
-_MOST_TRIED = 720  # elements: all of six labels
-_MOST_PASSES = 50
-_MOST_SORTED = 8  # numbers of a label, by which draws are sorted at first
 _FEWEST = 20  # draws of a chain, for R-hat
-_MOST_SHOWN = 3  # numbers of a label in a figure
 
 
 class LabelSwitchingWarning(UserWarning):
@@ -124,7 +113,7 @@ class PosteriorSamples(eqx.Module):
         where = parameters.names.index(name)
         period = parameters.constraints[where].period
         parts = [
-            jnp.mean(x, axis=(0, 1)) for _, x in _charts(name, values[name], period)
+            jnp.mean(x, axis=(0, 1)) for _, x in charts(name, values[name], period)
         ]
         if len(parts) == 1:
             return parts[0]
@@ -139,7 +128,7 @@ def invariants_of(
     trees = jax.vmap(jax.vmap(parameters.unflatten))(points)
     for i, values in enumerate(jax.tree.leaves(trees)):
         name, axes = parameters.names[i], parameters.axes[i]
-        for label, array in _charts(name, values, parameters.constraints[i].period):
+        for label, array in charts(name, values, parameters.constraints[i].period):
             if axes:
                 label, array = _order_statistics(label, array, axes, parameters.signed)
                 with_labels[label] = array
@@ -158,7 +147,7 @@ def worst_r_hat(invariants: dict[str, Array]) -> tuple[float, str]:
     return worst
 
 
-def _charts(name: str, array: Array, period: float) -> list[tuple[str, Array]]:
+def charts(name: str, array: Array, period: float) -> list[tuple[str, Array]]:
     """Return numbers by name: those of the line, or cosine and sine on a circle."""
     if period == float("inf"):
         return [(name, array)]
@@ -176,247 +165,3 @@ def _order_statistics(
         return f"{name} (sorted)", jnp.sort(array, axis=axes[0] + 2)
     diagonal = jnp.diagonal(array, axis1=axes[0] + 2, axis2=axes[1] + 2)
     return f"{name} (diagonal, sorted)", jnp.sort(diagonal, axis=-1)
-
-
-@check_arguments
-def relabel(
-    samples: PosteriorSamples, reference: PyTree | None = None
-) -> PosteriorSamples:
-    r"""Return the draws with their labels as near as possible to a reference.
-
-    $$x \mapsto g_* x, \qquad g_* = \arg\min_g \lVert (g x - r) / h \rVert$$
-
-    with h the widths of relabelled draws, of each label: first those of all draws, then
-    those of the pass before, until nothing changes. Without a reference the passes also
-    begin at the draws sorted by each of a label's numbers, up to eight, and the
-    narrowest result is taken. Up to 720 elements are all
-    tried; beyond, labels are assigned by the Hungarian algorithm, of a matrix whose
-    rows and columns both are labels by its diagonal.
-
-    For reading only: where components overlap, the result depends on the reference,
-    and means of relabelled draws are not means of the posterior, unlike those of
-    `samples.invariants()`.
-
-    Args:
-        samples: The draws.
-        reference: A tree of values. By default first the draw of highest log density,
-            then the mean of the draws of the pass before; labels end in the order of
-            the means of their first number.
-
-    Raises:
-        ValueError: If the reference has other names or shapes.
-    """
-    parameters: Parameters = samples.posterior.parameters
-    if not parameters.num_labels:
-        return samples
-    draws = samples.points.reshape(-1, parameters.dim)
-    if reference is None:
-        best = draws[jnp.argmax(samples.log_density.ravel())]
-        point = parameters.group.canonicalize(best)
-    else:
-        point = parameters.flatten(reference)
-    order = parameters.group.order
-    small = order is not None and order <= _MOST_TRIED
-    nearest = _nearest_of_all if small else _nearest_by_assignment
-    center = pooled(parameters, jnp.mean(draws, axis=0))
-    gaps = draws - without_signs(parameters, center)[None]
-    squares = pooled(parameters, jnp.mean(gaps**2, axis=0))
-    width = jnp.sqrt(jnp.where(squares > 0, squares, 1))
-    starts = [nearest(parameters, point, width, draws)]
-    places = _label_places(parameters)
-    if reference is None and not parameters.signed:
-        for column in places.T[:_MOST_SORTED]:
-            orders = jnp.argsort(draws[:, column], axis=1)
-            starts.append(jax.vmap(parameters.group.act)(orders, draws))
-    fixed = None if reference is None else point
-    found = [_settled(parameters, start, nearest, fixed) for start in starts]
-    _, draws = min(found, key=lambda pair: pair[0])
-    if len(starts) > 1:  # in the order of the means of their first number
-        firsts = jnp.argsort(jnp.mean(draws, axis=0)[places[:, 0]])
-        draws = jax.vmap(parameters.group.act, (None, 0))(firsts, draws)
-    points = draws.reshape(samples.points.shape)
-    return dataclasses.replace(samples, points=points, relabelled=True)
-
-
-def _settled(
-    parameters: Parameters,
-    draws: Float[Array, "n dim"],
-    nearest: Callable[..., Float[Array, "n dim"]],
-    reference: Float[Array, " dim"] | None,
-) -> tuple[float, Float[Array, "n dim"]]:
-    """Relabel draws by their own mean and widths until nothing changes.
-
-    Also returns the sum of the logarithms of the widths, which a good labelling makes
-    small.
-    """
-    point, volume = draws[0] if reference is None else reference, 0.0
-    for _ in range(_MOST_PASSES):
-        gaps = jax.vmap(lambda draw: _gaps(parameters, draw, point))(draws)  # noqa: B023
-        middle = jnp.mean(gaps, axis=0)
-        square = jnp.mean((gaps - middle[None]) ** 2, axis=0)
-        width = jnp.sqrt(jnp.where(square > 0, square, 1))
-        volume = float(jnp.sum(jnp.log(width)))
-        point = point + middle if reference is None else point
-        new = nearest(parameters, point, width, draws)
-        if bool(jnp.all(new == draws)):
-            break
-        draws = new
-    return volume, draws
-
-
-def _gaps(parameters: Parameters, x: Any, y: Any, where: Any = slice(None)) -> Array:
-    """Return x - y in some coordinates, the shorter way around on circles."""
-    periods = np.asarray(parameters.periods)[where]
-    wraps = np.isfinite(periods)
-    periods = jnp.asarray(np.where(wraps, periods, 1), jnp.asarray(x).dtype)
-    gap = x - y
-    return jnp.where(wraps, gap - periods * jnp.round(gap / periods), gap)
-
-
-@eqx.filter_jit
-def _nearest_of_all(
-    parameters: Parameters,
-    reference: Float[Array, " dim"],
-    width: Float[Array, " dim"],
-    draws: Float[Array, "n dim"],
-) -> Float[Array, "n dim"]:
-    elements = parameters.group.elements()
-
-    def squared(point: Point) -> Array:
-        return jnp.sum((_gaps(parameters, point, reference) / width) ** 2)
-
-    def nearest(point):
-        orbit = jax.vmap(parameters.group.act, (0, None))(elements, point)
-        return orbit[jnp.argmin(jax.vmap(squared)(orbit))]
-
-    return jax.lax.map(nearest, draws)
-
-
-@eqx.filter_jit
-def _nearest_by_assignment(
-    parameters: Parameters,
-    reference: Float[Array, " dim"],
-    width: Float[Array, " dim"],
-    draws: Float[Array, "n dim"],
-) -> Float[Array, "n dim"]:
-    places = _label_places(parameters)
-    signs = jnp.asarray([1.0, -1.0] if parameters.signed else [1.0], draws.dtype)
-
-    def cost(new, old, sign, point):
-        gap = _gaps(parameters, sign * point[old], reference[new], places[0])
-        return jnp.sum((gap / width[new]) ** 2)
-
-    each = jax.vmap(cost, (None, None, 0, None))
-    table = jax.vmap(jax.vmap(each, (None, 0, None, None)), (0, None, None, None))
-
-    def nearest(point):
-        costs = table(jnp.asarray(places), jnp.asarray(places), signs, point)
-        rows, columns = optax.assignment.hungarian_algorithm(jnp.min(costs, axis=2))
-        order = jnp.zeros(len(places), int).at[rows].set(columns)
-        best = jnp.argmin(costs, axis=2)[jnp.arange(len(places)), order]
-        element: Any = order
-        if parameters.signed:
-            element = SignedPermutation(signs[best], order)
-        return parameters.group.act(element, point)
-
-    return jax.lax.map(nearest, draws)
-
-
-def _label_places(parameters: Parameters) -> Int[np.ndarray, "label width"]:
-    """Return the indices of each label's coordinates, of a matrix its diagonal."""
-    columns = []
-    for places, axes in zip(parameters.places.values(), parameters.axes, strict=True):
-        if len(axes) > 1:
-            places, axes = np.diagonal(places, 0, *axes), (-1,)
-        if axes:
-            places = np.moveaxis(places, axes[0], 0)
-            columns.append(places.reshape(parameters.num_labels, -1))
-    return np.concatenate(columns, axis=1)
-
-
-@check_arguments
-def plot(samples: PosteriorSamples) -> Any:
-    """Return a figure of matplotlib: marginals, relabelled and label-invariant.
-
-    A row for each number that every label has, the first three of a parameter; beside
-    it the order statistics of the same number. Below, parameters without labels.
-    """
-    from equistein.plotting import marginals  # loads matplotlib
-
-    parameters, raw = samples.posterior.parameters, samples.named
-    readable = relabel(samples).named
-    left, right, rest = {}, {}, {}
-    for i, name in enumerate(parameters.names):
-        axes, period = parameters.axes[i], parameters.constraints[i].period
-        shown = _charts(name, readable[name], period)
-        for (title, ours), (_, theirs) in zip(
-            shown, _charts(name, raw[name], period), strict=True
-        ):
-            if not axes:
-                rest |= _numbered(title, _by_number(theirs))
-                continue
-            theirs = abs(theirs) if parameters.signed else theirs
-            order = np.sort(_by_label(theirs, axes), axis=-1)
-            left |= _numbered(title, _by_label(ours, axes))
-            right |= _numbered(f"{title}, sorted", order)
-    return marginals(left, right | rest)
-
-
-def _by_label(array: Any, axes: tuple[int, ...]) -> np.ndarray:
-    """Return the numbers of each label, (number, draw, label)."""
-    array, start = np.asarray(array), axes[0] + 2
-    if len(axes) > 1:
-        array = np.diagonal(array, axis1=start, axis2=axes[1] + 2)
-        start = array.ndim - 1
-    array = np.moveaxis(array, start, -1)
-    array = array.reshape(array.shape[0] * array.shape[1], -1, array.shape[-1])
-    return np.moveaxis(array, 1, 0)
-
-
-def _by_number(array: Any) -> np.ndarray:
-    """Return all numbers as of one label, (1, draw, number)."""
-    array = np.asarray(array)
-    return array.reshape(1, array.shape[0] * array.shape[1], -1)
-
-
-def _numbered(title: str, numbers: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the first few numbers by the title, counted where there are several."""
-    if len(numbers) == 1:
-        return {title: numbers[0]}
-    return {f"{title} {j + 1}": x for j, x in enumerate(numbers[:_MOST_SHOWN])}
-
-
-@check_arguments
-def to_arviz(samples: PosteriorSamples) -> Any:
-    """Return the draws for ArviZ: a `DataTree` with these groups.
-
-    `posterior` has what does not depend on the labels, so that the R-hat and the ESS of
-    `arviz_stats.summary` are meaningful; `sample_stats` the log density, as `lp`;
-    `relabelled` the parameters with labels, relabelled, for reading.
-
-    Raises:
-        ImportError: If ArviZ is not installed: `pip install equistein[bayes]`.
-    """
-    try:
-        from arviz_base import from_dict
-    except ImportError as error:
-        raise ImportError(
-            "`to_arviz` needs ArviZ: pip install equistein[bayes]"
-        ) from error
-    readable = relabel(samples).named
-    invariants = samples.invariants()
-    lp = invariants.pop("log_density")
-    groups = {"posterior": invariants, "sample_stats": {"lp": lp}}
-    labelled = samples.posterior.parameters.exchangeable
-    if labelled:
-        groups["relabelled"] = {name: readable[name] for name in labelled}
-    arrays = {
-        group: {name: np.asarray(x) for name, x in values.items()}
-        for group, values in groups.items()
-    }
-    evidence = {
-        "log_evidence": samples.log_evidence,
-        "log_evidence_error": samples.log_evidence_error,
-        "evaluations": float(samples.evaluations),
-    }
-    return from_dict(arrays, attrs={"/": evidence})
