@@ -71,7 +71,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
       + \nabla_2 k(x, g x_j)\, dg,$$
 
     Exact for finite groups of at most 4 000 elements: `Permutations` of six labels,
-    `SignedPermutations` of five. With an RBF base also exact for up to eight labels, for
+    `SignedPermutations` of five. With an RBF base exact for up to eight labels, for
     SO(2), O(2), SO(3) and O(3) on points of shape `(d,)`, and for `PointCloud` in the
     plane or in space with at most 120 permutations (five like particles; in space by a
     quadrature for each pair); with a `PeriodicRBF` for `TorusTranslations`.

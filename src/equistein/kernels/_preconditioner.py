@@ -82,8 +82,8 @@ class Preconditioner(eqx.Module):
         r"""Return the one of weighted points, averaged over a group.
 
         The covariance is shrunk as by `updated`, where the weights are worth n equal
-        ones. Averaged over the group, of which 64 random elements are taken where it has
-        more, it is equivariant: $F F^\top$ commutes with each $g$.
+        ones. Averaged over the group, by 64 random elements where it has more, it is
+        equivariant: $F F^\top$ commutes with each $g$.
 
         Args:
             points: Points of shape (n, dim).
