@@ -112,7 +112,7 @@ def thermal_averages(
     """
     draws, betas = _gather(samples)[1:], np.ravel(inverse_temperatures)
     if len(draws[-1]) < 2:
-        raise ValueError("`samples` must be those of ParallelTempering, or a list.")
+        raise ValueError("`samples` must be those of runs of ParallelTempering.")
 
     def moments(weights):
         mean = -weights @ draws[1]
