@@ -44,14 +44,13 @@ def first_calls() -> None:
             which: {k: float(np.median([row[k] for row in rows])) for k in rows[0]}
             for which, rows in found.items()
         }
+        words = ("chains", "steps") if name in LOOPS else ("molecules", "epochs")
         for which, row in medians.items():
             ratios = [row[k] / medians["by-hand"][k] for k in ("first", "later")]
             print(
                 f"{name:<20}{which:<9}{row['first']:>8.2f}{row['later']:>8.3f}"
                 f"{row['programs']:>10.0f}{ratios[0]:>7.2f}{ratios[1]:>7.2f}"
-                f"   {num} chains, {num_steps} steps"
-                if name in LOOPS
-                else f"   {num} molecules, {num_steps} epochs",
+                f"   {num} {words[0]}, {num_steps} {words[1]}",
                 flush=True,
             )
 
