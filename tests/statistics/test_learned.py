@@ -111,7 +111,10 @@ def test_few_labels_are_enough_where_the_density_parts_the_classes():
 def test_digits_that_were_learned_upright_are_known_when_turned():
     images = experiment("images")
     models = ("plain", "equivariant")
-    config = dataclasses.replace(images.presets["quick"], models=models, num_seeds=1)
+    config = dataclasses.replace(
+        images.presets["quick"], models=models, num_seeds=1, num_samples=32,
+        num_attacked=10, num_monitored=100, classifier_batches=10,
+    )  # fmt: skip
     stages = images.stages(config, 0)
     plain, mine = (stages[f"{model}@0"]().metrics for model in models)
     assert mine["rotated_accuracy"] >= 0.95

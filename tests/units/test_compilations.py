@@ -32,8 +32,17 @@ def bowl(x):
     return -0.5 * jnp.sum(x**2)
 
 
-@pytest.mark.parametrize("num_runs", [None, 2])
-@pytest.mark.parametrize("name", SAMPLERS)
+QUICK = ("MALA", "tempering of clouds")
+CASES = [(name, None) for name in SAMPLERS] + [("SVGD", 2), ("tempering", 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_runs"),
+    [
+        pytest.param(*case, marks=() if case[0] in QUICK else pytest.mark.slow)
+        for case in CASES
+    ],
+)
 def test_a_run_compiles_at_most_four_programs(name, num_runs, counted):
     density, shape = (well, (4, 2)) if "clouds" in name else (bowl, (2,))
     keys = jr.split(jr.key(0), 4)
@@ -56,7 +65,7 @@ def test_a_run_compiles_at_most_four_programs(name, num_runs, counted):
         assert len(more) <= 1, more
 
 
-@pytest.mark.parametrize("axes", [{}, {"x": 0}])
+@pytest.mark.parametrize("axes", [pytest.param({}, marks=pytest.mark.slow), {"x": 0}])
 def test_a_posterior_compiles_five_programs_and_one_for_its_symmetry(axes, counted):
     parameters = es.Parameters({"x": jnp.zeros(2)}, exchangeable=axes)
     posterior = es.Posterior(lambda tree: bowl(tree["x"]), parameters)
@@ -104,7 +113,9 @@ def denoising():
     return CLOUD, jax.device_put(data), settings
 
 
-@pytest.mark.parametrize("make", [contrastive, denoising])
+@pytest.mark.parametrize(
+    "make", [contrastive, pytest.param(denoising, marks=pytest.mark.slow)]
+)
 def test_a_fit_compiles_six_programs_and_sampling_four(make, counted):
     group, data, settings = make()
     model = es.models.for_data(jr.key(0), group, data, settings=settings)

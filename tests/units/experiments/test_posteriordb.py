@@ -41,7 +41,7 @@ def test_a_posterior_has_every_parameter_of_the_reference(name):
     found = model.numbers(jnp.broadcast_to(example[None, None], (2, 3, len(example))))
     assert list(found) == list(model.mean)
     assert all(x.shape == (2, 3) for x in found.values())
-    value, score = jax.value_and_grad(model.posterior.log_density)(example)
+    value, score = jax.jit(jax.value_and_grad(model.posterior.log_density))(example)
     assert np.isfinite(value)
     assert np.all(np.isfinite(score))
 
