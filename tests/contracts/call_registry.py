@@ -97,6 +97,7 @@ CALLS = {
         TorusTranslations=dict(periods=(1.0, 2.0)),
         ImageRotations=dict(reflections=True),
         PointCloud=dict(species=SPECIES, dim=2),
+        Molecule=dict(topology=(((0, 1),), (8, 1))),
         Product=dict(groups=(es.groups.Permutations(3), C4)),
         Direct=dict(parts=((C4, (2,)), (TRIVIAL, (1,)))),
         parse_group=dict(text="cyclic:4"),

@@ -84,6 +84,7 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.groups.Permutations": {"num": [0, True]},
     "es.groups.Signs": {"num": [0, "4"]},
     "es.groups.PointCloud": {"species": [(), 3, None], "dim": [0, 2.0]},
+    "es.groups.Molecule": {"topology": [3, None, ((), (8, 1)), (((0, 5),), (8, 1))]},
     "es.groups.TorusTranslations": {"periods": [[0.0, 1.0], [INF], [], 3.0, "ab"]},
     "es.features.Periodic": {"periods": [[0.0, 1.0], [-1.0], [INF], [], 3.0, "ab"]},
     "es.features.Radius": {"epsilon": [0.0, -1.0]},
