@@ -1,5 +1,6 @@
 """Files of molecules, also trajectories, which mdtraj reads."""
 
+import dataclasses
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +22,8 @@ _CHUNK = 2_000  # frames that are read together
 def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     """Return the molecules of a file; of a trajectory whole ones, without their cell.
 
+    These have the `bonds` of the topology, if it has some.
+
     Args:
         path: The file, of molecules or a trajectory: .xtc, .trr, .dcd, .nc or .h5.
         options: As of `es.molecules.read_molecules`; of a trajectory or a .pdb also
@@ -41,7 +44,15 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     except ImportError:
         raise DataError("This needs mdtraj: pip install 'equistein[openmm]'.") from None
     frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
-    return interpret(path, frames, options)
+    molecules = interpret(path, frames, options)
+    top = mdtraj.load_topology(topology or str(path))
+    bonds = [
+        (a.index, b.index) for a, b in top.subset(top.select(atoms or "all")).bonds
+    ]
+    note = f"The topology has {len(bonds) or 'no'} bonds"
+    note += "." if bonds else ": atoms of one element count as alike."
+    notes = (*molecules.notes, note)
+    return dataclasses.replace(molecules, bonds=tuple(bonds), notes=notes)
 
 
 def _frames(

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
+from equistein._products import tensordot
 from equistein.features._base import smooth_norm
 from equistein.features._internal_coordinates import (
     AbstractInternalCoordinates,
@@ -16,7 +17,7 @@ from equistein.features._internal_coordinates import (
     Term,
     waves,
 )
-from equistein.groups import PointCloud
+from equistein.groups import AbstractCloud, Molecule, PointCloud
 
 _ANGLE = 1.9  # radians, that of most angles
 _PERIODICITIES = 3
@@ -28,13 +29,15 @@ class Bonded(AbstractInternalCoordinates):
 
     $r$ and $r^2$ of each bond, $\theta - 1.9$ and its square of each angle between two
     bonds, and $\cos n \phi$, $\sin n \phi$ of each torsion about a bond, n from 1 to 3.
-    All atoms are distinct. Add `PairBasis` of as many species by `Concatenated` for
-    atoms that are not bonded. Constant on the orbits of `PointCloud(range(n), 3)`
-    without reflections, which the sines tell apart.
+    Add `PairBasis` by `Concatenated` for atoms that are not bonded. By default all
+    atoms are distinct, and these are constant on the orbits of `PointCloud(range(n),
+    3)` without reflections, which the sines tell apart; or else on those of `Molecule`.
 
     Args:
         bonds: The two atoms of each bond, from 0 on.
         atomic_numbers: Of each atom.
+        symmetric: Whether functions of bonds, angles and torsions that automorphisms of
+            the molecule exchange are summed.
 
     Raises:
         ValueError: If a bond is not of two of the atoms, or given twice.
@@ -42,11 +45,14 @@ class Bonded(AbstractInternalCoordinates):
 
     bonds: tuple[tuple[int, int], ...]
     num_atoms: int
+    molecule: Molecule | None
 
     def __init__(
         self,
         bonds: Sequence[tuple[int, int]] | np.ndarray,
         atomic_numbers: Sequence[int] | np.ndarray,
+        *,
+        symmetric: bool = False,
     ):
         self.num_atoms = len(atomic_numbers)
         self.bonds = tuple(sorted((int(min(b)), int(max(b))) for b in bonds))
@@ -57,6 +63,8 @@ class Bonded(AbstractInternalCoordinates):
                     f"Bonded needs `bonds`, each once and of two of the "
                     f"{self.num_atoms} atoms from 0 on, but got {bond}."
                 )
+        numbers = tuple(map(int, atomic_numbers))
+        self.molecule = Molecule((self.bonds, numbers)) if symmetric else None
 
     def terms(self) -> list[Term]:
         terms: list[Term] = [
@@ -68,12 +76,24 @@ class Bonded(AbstractInternalCoordinates):
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the squares of bonds that have a negative sign."""
-        found, num = np.zeros(len(coefficients), bool), 2 * len(self.bonds)
+        found, num = np.zeros(len(coefficients), bool), len(self.bonds)
+        if self.molecule is not None:
+            num = len(set(self.molecule.orbits(np.array(self.bonds))))
+        num *= 2
         found[1:num:2] = coefficients[1:num:2] < 0
         return found
 
-    def group(self, shape: tuple[int, ...]) -> PointCloud:
-        group = PointCloud(range(self.num_atoms), 3, reflections=False)
+    def sum_alike(
+        self, values: Float[Array, "term *value"], atoms: np.ndarray
+    ) -> Float[Array, "feature *value"]:
+        if self.molecule is None:
+            return values
+        kinds = self.molecule.orbits(atoms)
+        members = np.unique(kinds)[:, None] == kinds
+        return tensordot(jnp.asarray(members, values.dtype), values, axes=1)
+
+    def group(self, shape: tuple[int, ...]) -> AbstractCloud:
+        group = self.molecule or PointCloud(range(self.num_atoms), 3, reflections=False)
         group.check_shape(shape)
         return group
 

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,20 +54,18 @@ class Molecule(AbstractCloud):
     bonds: Bonds
     species: tuple[int, ...]
     reflections: bool
-    dim: ClassVar[int] = 3
+    dim: int
 
     def __init__(self, topology: Any, *, reflections: bool = False):
         self.atomic_numbers, self.bonds = _read(topology)
-        self.reflections = reflections
-        self.species = encode_species(self._chain.orbits().tolist())
+        self.reflections, self.dim = reflections, 3
+        atoms = np.arange(len(self.atomic_numbers))
+        self.species = encode_species(self.orbits(atoms[:, None]).tolist())
 
     def __repr__(self) -> str:
         mirrored = ", reflections=True" if self.reflections else ""
         num, num_bonds = len(self.atomic_numbers), len(self.bonds)
         return f"Molecule({num} atoms, {num_bonds} bonds{mirrored})"
-
-    def without_reflections(self) -> "Molecule":
-        return Molecule((self.bonds, self.atomic_numbers))
 
     @property
     def num_permutations(self) -> int:
@@ -85,6 +83,21 @@ class Molecule(AbstractCloud):
     def generators(self) -> Int[np.ndarray, "generator atom"]:
         """Return automorphisms of which all others are products."""
         return self._chain.generators
+
+    def orbits(self, rows: Int[np.ndarray, "row atom"]) -> Int[np.ndarray, " row"]:
+        """Return the first row of the orbit of each row, in either direction.
+
+        The rows are all atoms, bonds, angles or torsions.
+        """
+        one_way = lambda row: min(row, row[::-1])
+        places = {tuple(one_way(row)): i for i, row in enumerate(rows.tolist())}
+        moved = self.generators()[:, rows].tolist()
+        images = [[places[tuple(one_way(row))] for row in each] for each in moved]
+        labels = np.arange(len(rows))
+        for _ in rows:  # at most
+            each = labels[np.array(images, int).reshape(-1, len(rows))]
+            labels = np.vstack([labels, each]).min(axis=0)
+        return labels
 
     def sample_permutation(self, key: Key) -> Int[Array, " atom"]:
         chain, table = self._chain, jnp.asarray(self._chain.table)
@@ -113,16 +126,16 @@ class Molecule(AbstractCloud):
 
 def _read(topology: Any) -> tuple[tuple[int, ...], Bonds]:
     """Return atomic numbers and bonds, or raise `ValueError`."""
-    if isinstance(topology, tuple | list) and len(topology) == 2:
-        pairs, numbers = topology
-    elif (atoms_of := getattr(topology, "GetAtoms", None)) is not None:  # RDKit
+    if (atoms_of := getattr(topology, "GetAtoms", None)) is not None:  # RDKit
         numbers = [atom.GetAtomicNum() for atom in atoms_of()]
         pairs = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in topology.GetBonds()]
-    elif (bonds := getattr(topology, "bonds", None)) is not None:
-        listed = lambda each: list(each() if callable(each) else each)  # OpenMM, mdtraj
+    elif bonds := getattr(topology, "bonds", None):  # OpenMM, mdtraj
+        listed: Any = lambda each: list(each() if callable(each) else each)  # type: ignore
         elements = [atom.element for atom in listed(topology.atoms)]
         numbers = [getattr(each, "atomic_number", 0) for each in elements]
         pairs = [(bond[0].index, bond[1].index) for bond in listed(bonds)]
+    elif isinstance(topology, tuple | list) and len(topology) == 2:
+        pairs, numbers = topology
     else:
         raise ValueError(
             "Molecule needs `topology`, a molecule of RDKit, a topology of OpenMM or "
@@ -169,15 +182,6 @@ class _Chain:
 
     def levels(self) -> list[Int[np.ndarray, "row atom"]]:
         return np.split(self.table, self.starts[1:])
-
-    def orbits(self) -> Int[np.ndarray, " atom"]:
-        """Return the first atom of the orbit of each atom."""
-        labels = np.arange(self.table.shape[1])
-        while True:
-            moved = np.vstack([labels, labels[self.generators]]).min(axis=0)
-            if np.array_equal(moved, labels):
-                return labels
-            labels = moved
 
 
 @functools.lru_cache(maxsize=32)

@@ -83,6 +83,11 @@ class AbstractCloud(AbstractGroup):
     def sort(self, point: Point) -> Point:
         """Return the representative of a point over the permutations alone."""
 
+    def without_reflections(self) -> "AbstractCloud":
+        if not self.reflections:
+            return self
+        return eqx.tree_at(lambda group: group.reflections, self, False)
+
     def act(self, element: PyTree, point: Point) -> Point:
         self.check_shape(point.shape)
         return rotate(element.rotation, point)[element.permutation]
@@ -176,10 +181,13 @@ class PointCloud(AbstractCloud):
             point = point.at[members].set(point[members][order])
         return point
 
-    def without_reflections(self) -> "PointCloud":
-        if not self.reflections:
-            return self
-        return PointCloud(self.species, self.dim, reflections=False)
+    def contains(self, other: AbstractGroup) -> bool:
+        if not isinstance(other, AbstractCloud):
+            return False
+        pairs = set(zip(other.species, self.species, strict=False))
+        is_coarser = len(pairs) == len(set(other.species))
+        same = (len(self.species), self.dim) == (len(other.species), other.dim)
+        return same and is_coarser and self.reflections >= other.reflections
 
     @property
     def num_permutations(self) -> int:

@@ -33,6 +33,7 @@ from equistein.features import (
     SortedRowSums,
 )
 from equistein.groups import (
+    AbstractCloud,
     AbstractGroup,
     ImageRotations,
     Orthogonal,
@@ -113,8 +114,8 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
     # A power of two, so that other data rarely need other compiled code.
     epsilon = 2.0 ** round(math.log2(size))
-    if isinstance(group, PointCloud):
-        if not group.reflections:
+    if isinstance(group, AbstractCloud):
+        if isinstance(group, PointCloud) and not group.reflections:
             raise ValueError(
                 "No features tell mirror images apart: use a `group` with reflections."
             )

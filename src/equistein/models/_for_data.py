@@ -8,7 +8,13 @@ from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
 from equistein.data import Dataset
-from equistein.groups import AbstractGroup, ImageRotations, PointCloud
+from equistein.groups import (
+    AbstractCloud,
+    AbstractGroup,
+    ImageRotations,
+    Molecule,
+    PointCloud,
+)
 from equistein.models._compared import ComparedModel
 from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
 from equistein.models._denoising import graph_model, image_model
@@ -69,7 +75,7 @@ def for_data(
     key, num_classes = as_keys(key), num_classes_of(labels)
     unlabeled = isinstance(settings, DenoisingSettings) or (
         isinstance(settings, LinearSettings)
-        and (num_classes is None or isinstance(group, PointCloud))
+        and (num_classes is None or isinstance(group, AbstractCloud))
     )
     if unlabeled and labels is not None:
         raise ValueError("This network learns no such classes: leave out `labels`.")
@@ -108,7 +114,7 @@ def default_network(
     if isinstance(group, ImageRotations):
         return "unet"
     is_cloud = isinstance(group, PointCloud) and group.reflections
-    if is_cloud and labels is None:
+    if (is_cloud or isinstance(group, Molecule)) and labels is None:
         return "linear" if wants_density else "graph"
     return "features"
 

@@ -75,10 +75,14 @@ class Molecule:
 
 @dataclasses.dataclass(frozen=True)
 class Molecules(Sequence[Molecule]):
-    """The molecules of a file, with `notes` of what was found and what is left out."""
+    """The molecules of a file, with `notes` of what was found and what is left out.
+
+    The `bonds` of all, pairs of atoms, are known from the topology of a trajectory.
+    """
 
     frames: tuple[Molecule, ...]
     notes: tuple[str, ...] = ()
+    bonds: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.frames)
