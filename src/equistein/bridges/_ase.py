@@ -33,9 +33,6 @@ def from_ase(
         temperature: In K.
         container: As in `from_energy_forces`.
         on_failure: As in `from_energy_forces`.
-
-    Raises:
-        ValueError: If there is no calculator, or the atoms are periodic.
     """
     if getattr(atoms, "calc", None) is None:
         raise ValueError(

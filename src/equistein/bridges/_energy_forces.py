@@ -99,11 +99,6 @@ class EnergyForces(eqx.Module):
 
     A function of one point; under `jax.vmap` all particles are one call of the external
     function. It has a gradient, from the forces, but no second derivative.
-
-    Attributes:
-        temperature: $T$ in K.
-        species: The label of each atom, or None where points are not atoms.
-        container: The radius in Angstrom of the container, or None.
     """
 
     temperature: float
@@ -210,14 +205,9 @@ def from_energy_forces(
         on_failure: If the function raises, or an energy or a force is not finite:
             `raise` ends the run, with the samples so far in the error; `reject` gives
             density 0 there, and counts it in `density.num_failed`.
-
-    Raises:
-        ValueError: If a number is not positive.
     """
-    owner = "`from_energy_forces`"
-    check_positive(owner, temperature=temperature)
-    if container is not None:
-        check_positive(owner, container=container)
+    radius = 1.0 if container is None else container
+    check_positive("`from_energy_forces`", temperature=temperature, container=radius)
     return EnergyForces(
         float(temperature),
         None if species is None else tuple(map(int, species)),

@@ -29,11 +29,6 @@ from equistein.data._image_folder import (
     read_image_folder as read_image_folder,
     write_image_folder as write_image_folder,
 )
-from equistein.data._labeled_images import (
-    class_names as class_names,
-    labeled_images as labeled_images,
-    LabeledImages as LabeledImages,
-)
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._summary import (
     DataSummary as DataSummary,

@@ -106,9 +106,6 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
     Args:
         path: A file that ends in .csv, .tsv or .parquet, replaced if it exists.
         table: The table; classes are written by their names.
-
-    Raises:
-        DataError: If pandas or pyarrow is missing.
     """
     path = pathlib.Path(path)
     frame = _pandas().DataFrame(table.points, columns=list(table.columns))

@@ -113,9 +113,6 @@ class RandomFeatures(AbstractFeatures):
         lengths: The least and the largest length.
         seed: The source of the frequencies and phases b.
 
-    Raises:
-        ValueError: If the group is another one, or a number is out of range.
-
     References:
         Rahimi and Recht (2007), Random features for large-scale kernel machines; Zaheer
         et al. (2017), Deep sets.

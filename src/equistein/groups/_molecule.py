@@ -18,6 +18,7 @@ from equistein._types import Key, Point
 from equistein.groups._point_cloud import AbstractCloud, encode_species
 
 Bonds = tuple[tuple[int, int], ...]
+Near = Sequence[Sequence[int]]
 
 
 @check_arguments
@@ -26,15 +27,13 @@ class Molecule(AbstractCloud):
 
     SE(3), or E(3) with reflections, times the permutations of the atoms that keep
     elements and bonds: of the hydrogens of a methyl group, of equivalent atoms of a
-    ring, of identical molecules. Acts on points of shape `(atom, 3)`, centered as those
-    of `PointCloud`. An energy that depends on elements and bonds alone has this
-    symmetry; mirror images differ by default, as molecules may be chiral. Bond orders
-    do not count, so that both oxygens of a carboxylate are alike.
+    ring, of identical molecules. Acts on points of shape `(atom, 3)`, centered as in
+    `PointCloud`. The orders of bonds do not count, so that both oxygens of a
+    carboxylate are alike. Mirror images differ, as a molecule may be chiral.
 
-    Automorphisms are found by color refinement and backtracking, at once for hundreds
-    of atoms, and kept as a chain of stabilizers, of which each is a product: they are
-    counted, drawn and used for the representative, however many they are. `species`
-    numbers the orbits of the atoms; features of atoms with these labels are invariant.
+    Automorphisms are found by color refinement and backtracking and kept as a chain of
+    stabilizers, of which each is a product: however many, they are counted, drawn and
+    used for the representative. `species` are the orbits of the atoms.
 
     Args:
         topology: A molecule of RDKit, a topology of OpenMM or mdtraj, or a pair of
@@ -62,11 +61,6 @@ class Molecule(AbstractCloud):
         atoms = np.arange(len(self.atomic_numbers))
         self.species = encode_species(self.orbits(atoms[:, None]).tolist())
 
-    def __repr__(self) -> str:
-        mirrored = ", reflections=True" if self.reflections else ""
-        num, num_bonds = len(self.atomic_numbers), len(self.bonds)
-        return f"Molecule({num} atoms, {num_bonds} bonds{mirrored})"
-
     @property
     def num_permutations(self) -> int:
         return math.prod(self._chain.sizes.tolist())
@@ -79,6 +73,14 @@ class Molecule(AbstractCloud):
         for level in reversed(self._chain.levels()):
             found = level[:, found].reshape(-1, len(self.species))
         return found
+
+    def neighbors(self) -> list[list[int]]:
+        """Return the atoms that each atom is bonded to."""
+        near: list[list[int]] = [[] for _ in self.atomic_numbers]
+        for i, j in self.bonds:
+            near[i].append(j)
+            near[j].append(i)
+        return near
 
     def generators(self) -> Int[np.ndarray, "generator atom"]:
         """Return automorphisms of which all others are products."""
@@ -121,7 +123,8 @@ class Molecule(AbstractCloud):
 
     @property
     def _chain(self) -> "_Chain":
-        return _chain_of(self.atomic_numbers, self.bonds)
+        near = tuple(map(tuple, self.neighbors()))
+        return _chain_of(self.atomic_numbers, near)
 
 
 def _read(topology: Any) -> tuple[tuple[int, ...], Bonds]:
@@ -185,12 +188,8 @@ class _Chain:
 
 
 @functools.lru_cache(maxsize=32)
-def _chain_of(atomic_numbers: tuple[int, ...], bonds: Bonds) -> _Chain:
+def _chain_of(atomic_numbers: tuple[int, ...], near: Near) -> _Chain:
     num = len(atomic_numbers)
-    near: list[list[int]] = [[] for _ in range(num)]
-    for i, j in bonds:
-        near[i].append(j)
-        near[j].append(i)
     colors, bases = _refine(np.array(atomic_numbers), near), []
     while len(several := np.flatnonzero(np.bincount(colors)[colors] > 1)):
         bases.append((int(several[0]), colors))
@@ -218,7 +217,7 @@ def _chain_of(atomic_numbers: tuple[int, ...], bonds: Bonds) -> _Chain:
     )
 
 
-def _refine(colors: np.ndarray, near: Sequence[Sequence[int]]) -> np.ndarray:
+def _refine(colors: np.ndarray, near: Near) -> np.ndarray:
     """Return the coarsest finer colors of which equals have equal neighbors."""
     most, num = max(map(len, near)), 0
     padded = np.array([[*each, *[-1] * (most - len(each))] for each in near], int)
@@ -244,7 +243,7 @@ def _close(rows: dict[int, np.ndarray], generators: list[np.ndarray]) -> None:
 
 
 def _automorphism(
-    colors: np.ndarray, near: Sequence[Sequence[int]], base: int, goal: int
+    colors: np.ndarray, near: Near, base: int, goal: int
 ) -> np.ndarray | None:
     """Return a permutation with `p[base] == goal` that keeps colors and bonds."""
     order = _order(near, base)
@@ -280,7 +279,7 @@ def _automorphism(
     return None
 
 
-def _order(near: Sequence[Sequence[int]], base: int) -> list[tuple[int, int | None]]:
+def _order(near: Near, base: int) -> list[tuple[int, int | None]]:
     """Return all atoms, each after a neighbor, if one came before, and that one."""
     order: list[tuple[int, int | None]] = []
     seen: set[int] = set()

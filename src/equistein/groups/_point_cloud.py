@@ -28,11 +28,7 @@ class RigidPermutation(eqx.Module):
 
 
 def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
-    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`.
-
-    Raises:
-        ValueError: If `species` is empty or not a sequence of labels.
-    """
+    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`."""
     numbers: dict[Hashable, int] = {}
     try:
         encoded = tuple(numbers.setdefault(label, len(numbers)) for label in species)
@@ -155,9 +151,6 @@ class PointCloud(AbstractCloud):
         species: One label for each particle; particles with the same label are alike.
         dim: The dimension $d$ of space.
         reflections: Whether mirror images are the same.
-
-    Raises:
-        ValueError: If `species` is empty or no sequence, or `dim` is not positive.
     """
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)

@@ -151,9 +151,6 @@ class Direct(AbstractCombined):
     Args:
         *parts: Pairs of a group and the shape of the points that it acts on, in the
             order of the flat point.
-
-    Raises:
-        ValueError: If a part is not such a pair, or a group does not act on its shape.
     """
 
     groups: tuple[AbstractGroup, ...]

@@ -17,14 +17,7 @@ _ERRORS = 3.0
 
 
 class Coverage(NamedTuple):
-    """How two runs differ.
-
-    Attributes:
-        energy_distance: Of their particles, in pooled standard deviations.
-        p_value: The probability of a distance as large, if both have one distribution.
-        log_z_gap: The difference of log Z in standard errors; NaN if not estimated.
-        agree: Whether neither tells the runs apart.
-    """
+    """How two runs differ; `log_z_gap` is in standard errors, NaN if not estimated."""
 
     energy_distance: float
     p_value: float

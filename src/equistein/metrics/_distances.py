@@ -129,12 +129,7 @@ def frechet_distance(
 
 
 class PrecisionAndRecall(NamedTuple):
-    """How good samples are, and how much of the data they cover.
-
-    Attributes:
-        precision: The fraction of samples among the data.
-        recall: The fraction of the data among the samples.
-    """
+    """The fractions of samples among the data, and of the data among the samples."""
 
     precision: Scalar
     recall: Scalar

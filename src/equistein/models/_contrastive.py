@@ -33,7 +33,6 @@ from equistein.features import (
     SortedRowSums,
 )
 from equistein.groups import (
-    AbstractCloud,
     AbstractGroup,
     ImageRotations,
     Orthogonal,
@@ -114,8 +113,8 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
     # A power of two, so that other data rarely need other compiled code.
     epsilon = 2.0 ** round(math.log2(size))
-    if isinstance(group, AbstractCloud):
-        if isinstance(group, PointCloud) and not group.reflections:
+    if isinstance(group, PointCloud):
+        if not group.reflections:
             raise ValueError(
                 "No features tell mirror images apart: use a `group` with reflections."
             )

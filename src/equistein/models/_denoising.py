@@ -20,13 +20,7 @@ from equistein.diffusion import (
     StepSizes,
 )
 from equistein.features import SortedDistances
-from equistein.groups import (
-    AbstractGroup,
-    ImageRotations,
-    Molecule,
-    PointCloud,
-    Trivial,
-)
+from equistein.groups import AbstractGroup, ImageRotations, PointCloud, Trivial
 from equistein.models._contrastive import kernel_for, num_classes_of
 from equistein.models._model import Model, model_of, setting_or
 from equistein.models._settings import DenoisingSettings, ImageSettings
@@ -58,8 +52,7 @@ def graph_model(
     atomic_numbers: Sequence[int] | None,
 ) -> Model:
     """Return a model of a graph network, with an energy for each noise level."""
-    is_cloud = isinstance(group, PointCloud | Molecule)
-    if not is_cloud or not (group.reflections or isinstance(group, Molecule)):
+    if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
             f"`network` graph is for the symmetry of a PointCloud, but got {group}, "
             "with reflections: distances do not tell mirror images apart."

@@ -35,8 +35,8 @@ from equistein.training import fit_linear, Fitted
 _HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
 _WALL = 100.0  # kT, where a distance is outside by as much as its range
-_MOST_FUNCTIONS = 3_000  # of pairs of atoms that are alike only by their bonds
-_FEWEST_NUMBERS = 20  # coordinates in the data to each of them
+_MOST_KINDS = 20  # of atoms by their bonds, each two of which have functions
+_FEWEST_NUMBERS = 100  # coordinates in the data to each two of them
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 
 
@@ -64,10 +64,7 @@ class PairWall(eqx.Module):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearModel:
-    """A linear energy, with how it is fitted and sampled, and `about` as in `Model`.
-
-    Forces are those of each point, in kT over the unit of length, or None.
-    """
+    """A linear energy, how it is fitted and sampled, forces in kT, and `about`."""
 
     energy: LinearEnergy
     settings: LinearSettings
@@ -104,10 +101,9 @@ class LinearModel:
 def linear_model(
     group: AbstractGroup, data: Particles, settings: LinearSettings, has_atoms: bool
 ) -> LinearModel:
-    """Return an energy of pairs and, of small molecules, angles; or of waves.
+    """Return an energy of pairs, and of bonds or of small molecules; or of waves.
 
-    Where bonds are known, of their lengths, angles and torsions. Waves, for other
-    groups, are added to a normal distribution twice as wide as the data.
+    Waves, for other groups, are added to a normal distribution twice as wide as data.
     """
     group.check_shape(data.shape[1:])
     if not isinstance(group, AbstractCloud):
@@ -129,9 +125,8 @@ def linear_model(
         points = (points + settings.noise * drawn).reshape(-1, *points.shape[1:])
     species = group.species
     if isinstance(group, Molecule):
-        num = len(set(species)) ** 2 / 2 * settings.num_gaussians
-        if num > min(_MOST_FUNCTIONS, data.size / _FEWEST_NUMBERS):
-            species = group.atomic_numbers
+        most = min(_MOST_KINDS, (data.size / _FEWEST_NUMBERS) ** 0.5)
+        species = species if len(set(species)) <= most else group.atomic_numbers
     pairs = PairBasis(species, points, num_gaussians=settings.num_gaussians)
     features: AbstractFeatures = pairs
     if bonded is not None:

@@ -32,10 +32,6 @@ class ForceField(eqx.Module):
 
     A function of one point, the positions in nm, which can be vmapped, differentiated
     any number of times, and compiled. Its numbers are in the precision of the point.
-
-    Attributes:
-        kelvin: $T$ in K.
-        num_atoms: The number of atoms.
     """
 
     kelvin: float
