@@ -125,9 +125,6 @@ class EnergyForces(eqx.Module):
         """Raise unless the forces are minus the gradient of the energies.
 
         By a finite difference along nonzero forces, with a `step` in Angstrom.
-
-        Raises:
-            EvaluationError: If they are not, with both slopes.
         """
         points = np.asarray(points, np.float64)
         forces = self._evaluated(points.ndim - 1, points)[1]

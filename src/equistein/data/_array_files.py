@@ -49,10 +49,6 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
     """Return the points in an .npy file, or the array `x` of an .npz file, on disk.
 
     It is read on demand, for `es.training.OnDisk(points, epoch_batches=...)`.
-
-    Raises:
-        DataError: If the file is missing, damaged, compressed, or does not hold real
-            numbers in floating point.
     """
     try:
         points = _map_file(pathlib.Path(path))

@@ -70,10 +70,6 @@ def read_table(
         sep: What separates columns: `,`, `;`, a tab, `|` or spaces. By default that
             which all of the first lines have.
         decimal: The decimal point, `.` or `,`; by default as the numbers look.
-
-    Raises:
-        DataError: If pandas is missing, the file is damaged or too large, or a column
-            is missing, or has words or no value in some row.
     """
     path = pathlib.Path(path)
     frame = _frame(path, sep, decimal)

@@ -29,10 +29,6 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
         options: As of `es.molecules.read_molecules`; of a trajectory or a .pdb also
             `topology`, a file of the same atoms, such as a .pdb; `stride`, 2 for each
             second frame; and `atoms`, as mdtraj selects them, by default all.
-
-    Raises:
-        XYZError: If the file is damaged, or does not fit the topology.
-        DataError: If mdtraj is not installed.
     """
     path = pathlib.Path(path)
     given = [options.get(name) for name in ("topology", "stride", "atoms")]

@@ -36,9 +36,6 @@ class Polynomials(AbstractFeatures):
     Args:
         symmetry: The group, which acts linearly.
         degree: The highest degree.
-
-    Raises:
-        ValueError: If there are more than 3 000 monomials.
     """
 
     symmetry: AbstractGroup

@@ -25,11 +25,7 @@ class AbstractGroup(eqx.Module):
 
     @abc.abstractmethod
     def act(self, element: PyTree, point: Point) -> Point:
-        """Return $g x$.
-
-        Raises:
-            ValueError: If the group does not act on points of this shape.
-        """
+        """Return $g x$."""
 
     def push(self, element: PyTree, vector: Point) -> Point:
         """Return a score or a displacement, moved with the point that it is at."""

@@ -51,11 +51,6 @@ class AbstractCloud(AbstractGroup):
 
     The representative is centered and along its principal axes, with signs from the
     third moments, and then permuted. It may jump for a symmetric configuration.
-
-    Attributes:
-        species: One label for each particle; permutations keep the labels.
-        dim: The dimension $d$ of space.
-        reflections: Whether mirror images are the same.
     """
 
     species: eqx.AbstractVar[tuple[int, ...]]

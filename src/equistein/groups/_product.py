@@ -68,10 +68,6 @@ class Product(AbstractCombined):
 
     Args:
         *groups: The groups, at most one of them infinite.
-
-    Raises:
-        ValueError: If more than one is infinite, or, once the shape of points is known,
-            they do not commute.
     """
 
     groups: tuple[AbstractGroup, ...]

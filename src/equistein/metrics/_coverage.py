@@ -47,10 +47,6 @@ def check_coverage(
         group: The symmetry; modes that it maps to each other count as one.
         num_permutations: The number of permutations.
 
-    Raises:
-        ValueError: If the particles have other shapes, or there are several runs in
-            one of the samples.
-
     References:
         Székely and Rizzo (2013), Energy statistics.
     """

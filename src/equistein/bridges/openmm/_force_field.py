@@ -151,11 +151,6 @@ def from_openmm(
         reference: Positions $x_0$ in nm, whose energies, in double precision, are
             subtracted atom by atom and bond by bond. In single precision the rest is
             then summed with less rounding.
-
-    Raises:
-        MissingOpenMM: If OpenMM is not installed.
-        ValueError: If the system has a constraint, a virtual site, a fixed atom, or a
-            force that is not translated, or a number is not positive.
     """
     check_positive("`from_openmm`", kelvin=kelvin)
     masses, terms = _translate(system)
