@@ -147,6 +147,7 @@ CALLS = {
         HMC=dict(step_size=0.1, num_leapfrogs=2, num_adapt=3, acceptance=0.6),
         ParallelTempering=dict(inner=MALA, num_temperatures=3, reference=NORMAL),
         AnnealedSMC=dict(inner=MALA, reference=NORMAL, num_runs=2, num_moves=1),
+        temperatures=dict(kelvin=300.0, hottest=1200.0, num=8),
         Normal=dict(center=jnp.zeros(2), scale=1.0),
         Geometric=dict(num_steps=10, start=0.01),
         run=dict(

@@ -123,6 +123,9 @@ REFUSED = {  # values of an argument that are refused by its name
         "num_runs": [0], "num_moves": [0], "ess_fraction": [0.0, 1.0],
         "reference": [jnp.sum],
     },
+    "es.samplers.temperatures": {
+        "kelvin": [0.0, -1.0, NAN, 1200.0], "hottest": [300.0, INF], "num": [1, 2.0]
+    },
     "es.samplers.Normal": {"scale": [0.0, -1.0, NAN, INF]},
     "es.samplers.Geometric": {"num_steps": [0], "start": [0.0, 2.0]},
     "es.training.adam": {

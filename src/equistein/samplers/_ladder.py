@@ -9,11 +9,38 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Scalar
 from equistein.samplers._geometric_path import PathWalker
 
 _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _TO_HOT, _TO_TARGET = 1, 2
+
+
+@check_arguments
+def temperatures(kelvin: float, hottest: float, num: int) -> np.ndarray:
+    r"""Return the inverse temperatures of a ladder in K, for `ParallelTempering`.
+
+    $$\beta_k = T_0 / T_k = (T_0 / T_{n - 1})^{k / (n - 1)}$$
+
+    Relative to the temperature $T_0$ of the density, which must be that of the target,
+    and in equal ratios: where the heat capacity is constant all neighbors swap equally
+    often. `temperatures(300, 1200, 8)` ends at 1/4.
+
+    Args:
+        kelvin: The temperature $T_0$ of the density.
+        hottest: The largest, $T_{n - 1}$.
+        num: The number n of temperatures, two or more.
+    """
+    check_integers("`temperatures`", 2, num=num)
+    check_positive("`temperatures`", kelvin=kelvin, hottest=hottest)
+    if not hottest > kelvin:
+        raise ValueError(
+            f"`temperatures` needs `hottest` above `kelvin`, {kelvin!r}, but got "
+            f"{hottest!r}. The first is the temperature of the density."
+        )
+    return np.geomspace(1, kelvin / hottest, num)
 
 
 def equal_rejection(
