@@ -42,4 +42,7 @@ from equistein.data._tables import (
     TABLES as TABLES,
     write_table as write_table,
 )
-from equistein.data._trajectories import read_frames as read_frames
+from equistein.data._trajectories import (
+    read_frames as read_frames,
+    write_frames as write_frames,
+)

@@ -24,21 +24,14 @@ def temperatures(kelvin: float, hottest: float, num: int) -> np.ndarray:
 
     $$\beta_k = T_0 / T_k = (T_0 / T_{n - 1})^{k / (n - 1)}$$
 
-    Relative to the temperature $T_0$ of the density, which must be that of the target,
-    and in equal ratios: where the heat capacity is constant all neighbors swap equally
-    often. `temperatures(300, 1200, 8)` ends at 1/4.
-
-    Args:
-        kelvin: The temperature $T_0$ of the density.
-        hottest: The largest, $T_{n - 1}$.
-        num: The number n of temperatures, two or more.
+    in equal ratios from $T_0$ = `kelvin`, that of the density, to the `hottest`.
     """
     check_integers("`temperatures`", 2, num=num)
     check_positive("`temperatures`", kelvin=kelvin, hottest=hottest)
     if not hottest > kelvin:
         raise ValueError(
-            f"`temperatures` needs `hottest` above `kelvin`, {kelvin!r}, but got "
-            f"{hottest!r}. The first is the temperature of the density."
+            f"`temperatures` needs `hottest` above `kelvin`, {kelvin!r}, that of the "
+            f"density, but got {hottest!r}."
         )
     return np.geomspace(1, kelvin / hottest, num)
 
@@ -89,10 +82,7 @@ def check_ladder(ladder: Any, reference: Any) -> np.ndarray:
 class Replicas(eqx.Module):
     """Walkers of shape (temperature, chain) with their journeys through the ladder.
 
-    Attributes:
-        heading: 0 before the first visit to the target, 1 on the way to the hot end, 2
-            on the way back.
-        round_trips: How often each walker went there and came back.
+    The heading is 0 before the first visit to the target, 1 away from it, and 2 back.
     """
 
     walker: PathWalker
@@ -163,9 +153,6 @@ class PathStatistics(eqx.Module):
 
     Attributes:
         rejected: The probabilities that each pair of neighbors refuses to swap.
-        asked: How often each pair was asked to.
-        log_ratios: The log ratios of target and reference.
-        offsets: The constants C.
         stones: The logarithms of the sums at the hotter points of each pair.
         inverse_stones: Those at the colder points.
 

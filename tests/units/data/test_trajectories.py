@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.data import read_frames
+from equistein.data import DataError, read_frames, write_frames
 from equistein.groups import check_invariance, Molecule, PointCloud
 from equistein.models import (
     default_network,
@@ -61,6 +61,27 @@ def test_frames_are_read_in_angstrom(ending, frames, tmp_path):
     assert found[0].symbols[:5] == ("H", "C", "H", "H", "C")
     close = np.array([each.positions for each in found])
     assert np.allclose(close, 10 * frames.xyz, atol=0.011)  # .xtc rounds
+
+
+@every_ending
+@pytest.mark.parametrize("topology", [None, PDB])
+def test_frames_are_written(ending, topology, frames, tmp_path):
+    path = tmp_path / f"frames{ending}"
+    symbols = [atom.element.symbol for atom in frames.topology.atoms]
+    write_frames(path, symbols, 10 * frames.xyz[:5], topology=topology)
+    top = {} if ending == ".h5" else {"top": str(PDB)}
+    found = mdtraj.load(str(path), **top)
+    assert np.allclose(found.xyz, frames.xyz[:5], atol=0.0011)
+    if ending == ".h5":
+        assert found.topology.n_bonds == (21 if topology else 0)
+        assert found.topology.n_residues == (3 if topology else 1)
+
+
+def test_frames_of_other_atoms_are_not_written(frames, tmp_path):
+    symbols = [atom.element.symbol for atom in frames.topology.atoms]
+    for species, at in ((symbols[1:], frames.xyz[:, 1:]), (symbols, frames.xyz[:, 1:])):
+        with pytest.raises(DataError, match="`topology`"):
+            write_frames(tmp_path / "x.xtc", species, at, topology=PDB)
 
 
 def test_stride_and_chosen_atoms(frames, tmp_path):
