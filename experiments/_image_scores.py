@@ -14,7 +14,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from equistein.data import cached_array, DataError, labeled_images, LabeledImages
+from equistein.data import cached_array, DataError
 from equistein.diffusion import MixtureNoiseEnergy
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.groups import ImageRotations, Trivial
@@ -31,6 +31,7 @@ from equistein.metrics import (
 from equistein.networks import SteerableCNN
 from equistein.training import adam, CrossEntropy, fit, InMemory
 from experiments._engine import Key, Particles, Point, Scalar
+from experiments._labeled_images import labeled_images, LabeledImages
 
 Dataset = Literal["digits", "fashion-mnist"]
 LabeledPoints = tuple[Particles, Int[Array, " particle"]]

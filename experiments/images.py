@@ -8,7 +8,6 @@ import equinox as eqx
 import jax.random as jr
 import numpy as np
 
-from equistein.data import class_names
 from equistein.diffusion import image_bits, MixtureNoiseEnergy
 from equistein.groups import ImageRotations
 from equistein.models import ContrastiveSettings, ImageSettings
@@ -27,6 +26,7 @@ from experiments._image_scores import (
     sample_scores,
     turned,
 )
+from experiments._labeled_images import class_names
 
 _MARK = 0.8  # the rotated accuracy whose first iteration is measured
 _TO_MARK = f"iterations_to_{_MARK:g}"

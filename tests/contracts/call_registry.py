@@ -97,6 +97,7 @@ CALLS = {
         TorusTranslations=dict(periods=(1.0, 2.0)),
         ImageRotations=dict(reflections=True),
         PointCloud=dict(species=SPECIES, dim=2),
+        Molecule=dict(topology=(((0, 1),), (8, 1))),
         Product=dict(groups=(es.groups.Permutations(3), C4)),
         Direct=dict(parts=((C4, (2,)), (TRIVIAL, (1,)))),
         parse_group=dict(text="cyclic:4"),
@@ -146,6 +147,7 @@ CALLS = {
         HMC=dict(step_size=0.1, num_leapfrogs=2, num_adapt=3, acceptance=0.6),
         ParallelTempering=dict(inner=MALA, num_temperatures=3, reference=NORMAL),
         AnnealedSMC=dict(inner=MALA, reference=NORMAL, num_runs=2, num_moves=1),
+        temperatures=dict(kelvin=300.0, hottest=1200.0, num=8),
         Normal=dict(center=jnp.zeros(2), scale=1.0),
         Geometric=dict(num_steps=10, start=0.01),
         run=dict(

@@ -25,12 +25,20 @@ from equistein.features import (
     Torsions,
     TripletBasis,
 )
-from equistein.groups import Cyclic, Orthogonal, Permutations, PointCloud, Trivial
+from equistein.groups import (
+    Cyclic,
+    Molecule,
+    Orthogonal,
+    Permutations,
+    PointCloud,
+    Trivial,
+)
 
 SPECIES = (0, 1, 1, 0)
 _LABELS = Permutations(3, (((3,), (0,)), ((1,), ()), ((1, 3), (1,))))
 _MANY = Permutations(6)
 _CLOUDS = np.random.default_rng(0).normal(size=(20, 4, 3))
+_PEROXIDE = Molecule(([(0, 1), (1, 2), (2, 3)], [1, 8, 8, 1]))
 FEATURES = {  # adding a feature map to the library means adding a line here
     "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
     "circles": (Periodic([2.0, np.inf, 3.0]), (3,), 5, Trivial()),
@@ -49,6 +57,21 @@ FEATURES = {  # adding a feature map to the library means adding a line here
         (4, 3),
         16,
         PointCloud(range(4), 3, reflections=False),
+    ),
+    "bonds of a molecule": (
+        Bonded([(0, 1), (1, 2), (2, 3)], [1, 8, 8, 1], symmetric=True),
+        (4, 3),
+        12,
+        _PEROXIDE,
+    ),
+    "bonds and distances of a molecule": (
+        Concatenated(
+            Bonded([(0, 1), (1, 2), (2, 3)], [1, 8, 8, 1], symmetric=True),
+            SortedDistances((0, 1, 1, 0)),
+        ),
+        (4, 3),
+        18,
+        _PEROXIDE,
     ),
     "torsions": (
         Torsions([(0, 1, 2, 3), (3, 1, 0, 2)]),

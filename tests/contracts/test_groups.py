@@ -21,11 +21,13 @@ from group_registry import (
 from registries import classes_of, some_slow
 
 from equistein.groups import (
+    AbstractCloud,
     AbstractGroup,
     Cyclic,
     Dihedral,
     Direct,
     ImageRotations,
+    Molecule,
     Orthogonal,
     Permutations,
     PointCloud,
@@ -62,12 +64,11 @@ def distance_to_orbit(group, point, other):
     x = np.asarray(group.project(point)).reshape(-1, group.dim)
     y = np.asarray(other).reshape(-1, group.dim)
     orders = [tuple(range(len(x)))]
-    if isinstance(group, PointCloud):
-        kinds = np.array(group.species)
+    if isinstance(group, AbstractCloud):
         orders = [
             order
             for order in itertools.permutations(range(len(x)))
-            if all(kinds[list(order)] == kinds)
+            if keeps_the_particles(group, np.array(order))
         ]
     least = np.inf
     for order in orders:
@@ -78,6 +79,13 @@ def distance_to_orbit(group, point, other):
         best = left @ np.diag(signs) @ right  # Kabsch
         least = min(least, np.linalg.norm(x[list(order)] @ best - y))
     return least
+
+
+def keeps_the_particles(group, order):
+    kinds = np.array(getattr(group, "atomic_numbers", group.species))
+    bonds = {frozenset(bond) for bond in getattr(group, "bonds", ())}
+    kept = {frozenset(order[list(bond)].tolist()) for bond in bonds} == bonds
+    return kept and np.array_equal(kinds[order], kinds)
 
 
 @every_group
@@ -258,6 +266,7 @@ def test_permutations_of_a_point_cloud_are_counted_without_a_list():
         (PointCloud((0, 0), 2), (3, 2)),
         (PointCloud((0, 0), 2), (2, 3)),
         (PointCloud((0, 0), 2), (4,)),
+        (Molecule((((0, 1),), (1, 1))), (3, 3)),
         (Permutations(3), (4, 3)),
         (Permutations(3, (((3,), (0,)), ((2,), ()))), (3,)),
         (Signs(2), (3,)),

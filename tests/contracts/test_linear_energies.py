@@ -265,8 +265,8 @@ def test_terms_of_bonds_by_hand():
     mirrored = terms(atoms * jnp.array([[1.0, 1.0, -1.0]]))
     assert np.allclose(np.abs(mirrored), np.abs(expected), atol=1e-5)
     assert not np.allclose(mirrored, expected, atol=1e-2)
-    for bonds in ([(0, 4)], [(1, 1)], [(0, 1), (1, 0)]):
-        with pytest.raises(ValueError, match="each once"):
+    for bonds in ([(0, 4)], [(1, 1)], [(0, 1)]):
+        with pytest.raises(ValueError, match="with b|has none|numbered"):
             es.features.Bonded(bonds, [1, 8, 8, 1])
 
 

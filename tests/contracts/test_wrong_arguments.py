@@ -84,6 +84,7 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.groups.Permutations": {"num": [0, True]},
     "es.groups.Signs": {"num": [0, "4"]},
     "es.groups.PointCloud": {"species": [(), 3, None], "dim": [0, 2.0]},
+    "es.groups.Molecule": {"topology": [3, None, ((), (8, 1)), (((0, 5),), (8, 1))]},
     "es.groups.TorusTranslations": {"periods": [[0.0, 1.0], [INF], [], 3.0, "ab"]},
     "es.features.Periodic": {"periods": [[0.0, 1.0], [-1.0], [INF], [], 3.0, "ab"]},
     "es.features.Radius": {"epsilon": [0.0, -1.0]},
@@ -121,6 +122,9 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.samplers.AnnealedSMC": {
         "num_runs": [0], "num_moves": [0], "ess_fraction": [0.0, 1.0],
         "reference": [jnp.sum],
+    },
+    "es.samplers.temperatures": {
+        "kelvin": [0.0, -1.0, NAN, 1200.0], "hottest": [300.0, INF], "num": [1, 2.0]
     },
     "es.samplers.Normal": {"scale": [0.0, -1.0, NAN, INF]},
     "es.samplers.Geometric": {"num_steps": [0], "start": [0.0, 2.0]},

@@ -33,9 +33,6 @@ def from_ase(
         temperature: In K.
         container: As in `from_energy_forces`.
         on_failure: As in `from_energy_forces`.
-
-    Raises:
-        ValueError: If there is no calculator, or the atoms are periodic.
     """
     if getattr(atoms, "calc", None) is None:
         raise ValueError(
@@ -73,10 +70,6 @@ def to_ase(
     Args:
         species: The element of each atom, as a symbol or an atomic number.
         positions: Samples of shape (sample, atom, 3), in Angstrom.
-
-    Raises:
-        MissingASE: If ASE is not installed.
-        ValueError: If there is no such element, or the shape does not fit.
     """
     rows = np.asarray(positions, np.float64)
     if rows.shape[1:] != (len(species), 3):
@@ -103,10 +96,6 @@ def energy_calculator(
         energy: The energy of centered positions, `(atom, 3)`.
         about: Its `atomic_numbers`, in the order of the atoms, and its `kelvin`.
         kelvin: The temperature of the data, if `about` does not know it.
-
-    Raises:
-        MissingASE: If ASE is not installed.
-        ValueError: If the elements or the temperature are unknown.
     """
     ase()
     from ase.calculators.calculator import all_changes, Calculator

@@ -1,6 +1,7 @@
 """Densities whose energies and forces come from outside JAX."""
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -18,7 +19,8 @@ from equistein.molecules import BOLTZMANN
 _STIFFNESS = 5.0  # eV / Angstrom^2, about that of a bond between metal atoms
 _GRID = 1024.0  # eV, of which a reference is a multiple, so that few depend on a start
 
-Function = Callable[[np.ndarray], tuple[Any, Any]]
+Function = Callable[[Any], tuple[Any, Any]]
+Arrays = Literal["numpy", "jax", "torch"]
 
 
 class EvaluationError(ValueError):
@@ -28,10 +30,11 @@ class EvaluationError(ValueError):
 class _Evaluated:
     """A function with how often it was evaluated; equal to itself alone."""
 
-    def __init__(self, function: Function, rejects: bool):
+    def __init__(self, function: Function, rejects: bool, arrays: Arrays):
         self.function = function
         self.rejects = rejects
-        self.num = 0
+        self.arrays = arrays
+        self.num = self.num_calls = 0
         self.num_failed = 0
         self.reference: float | None = None
 
@@ -59,9 +62,22 @@ class _Evaluated:
         relative = np.asarray(energies - (self.reference or 0.0), points.dtype)
         return relative, np.asarray(forces, points.dtype)
 
+    def _call(self, points: np.ndarray) -> list[np.ndarray]:
+        """Return energies and forces, of points in the arrays that the function takes.
+
+        Those on the CPU share their memory, by DLPack.
+        """
+        self.num_calls += 1
+        if self.arrays != "torch":
+            given: Any = points if self.arrays == "numpy" else jnp.asarray(points)
+            return [np.array(each, np.float64) for each in self.function(given)]
+        given = importlib.import_module("torch").from_dlpack(points)
+        found = (each.detach().cpu().double() for each in self.function(given))
+        return [np.array(np.from_dlpack(each)) for each in found]
+
     def _of_batch(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         try:
-            energies, forces = self.function(points)
+            energies, forces = self._call(points)
         except Exception as error:
             if not self.rejects:
                 reason = f"{type(error).__name__}: {error}"
@@ -71,8 +87,6 @@ class _Evaluated:
                 energies, forces = zip(*each, strict=True)
                 return np.concatenate(energies), np.concatenate(forces)
             energies, forces = np.full(1, np.nan), np.zeros_like(points)
-        energies = np.array(energies, np.float64)
-        forces = np.array(forces, np.float64)
         if energies.shape != points.shape[:1] or forces.shape != points.shape:
             raise EvaluationError(
                 f"the function must return energies of shape {points.shape[:1]} and "
@@ -99,11 +113,6 @@ class EnergyForces(eqx.Module):
 
     A function of one point; under `jax.vmap` all particles are one call of the external
     function. It has a gradient, from the forces, but no second derivative.
-
-    Attributes:
-        temperature: $T$ in K.
-        species: The label of each atom, or None where points are not atoms.
-        container: The radius in Angstrom of the container, or None.
     """
 
     temperature: float
@@ -130,9 +139,6 @@ class EnergyForces(eqx.Module):
         """Raise unless the forces are minus the gradient of the energies.
 
         By a finite difference along nonzero forces, with a `step` in Angstrom.
-
-        Raises:
-            EvaluationError: If they are not, with both slopes.
         """
         points = np.asarray(points, np.float64)
         forces = self._evaluated(points.ndim - 1, points)[1]
@@ -166,6 +172,11 @@ class EnergyForces(eqx.Module):
         return self._evaluated.num
 
     @property
+    def num_calls(self) -> int:
+        """The number of calls of the function so far, each of a batch."""
+        return self._evaluated.num_calls
+
+    @property
     def num_failed(self) -> int:
         """The number of those that failed, where failures are rejected."""
         return self._evaluated.num_failed
@@ -188,6 +199,7 @@ def from_energy_forces(
     species: Sequence[int] | None = None,
     container: float | None = None,
     on_failure: Literal["raise", "reject"] = "raise",
+    arrays: Arrays = "numpy",
 ) -> EnergyForces:
     r"""Return the Boltzmann density of energies and forces from outside JAX.
 
@@ -196,10 +208,10 @@ def from_energy_forces(
 
     with $k_B$ = 8.617333262e-5 eV / K. A large constant of the energies, of thousands
     of eV, is left out in double precision. The function is called from compiled code,
-    once a step for all particles.
+    once a step for all particles: one call gives the density and its gradient.
 
     Args:
-        function: `function(points) -> (energies, forces)` of NumPy arrays in double
+        function: `function(points) -> (energies, forces)` of arrays in double
             precision: points (n, *shape) in Angstrom, energies (n,) in eV, forces
             (n, *shape) in eV / Angstrom, minus the gradient of the energies.
         temperature: $T$ in K.
@@ -210,19 +222,17 @@ def from_energy_forces(
         on_failure: If the function raises, or an energy or a force is not finite:
             `raise` ends the run, with the samples so far in the error; `reject` gives
             density 0 there, and counts it in `density.num_failed`.
-
-    Raises:
-        ValueError: If a number is not positive.
+        arrays: Which the function takes and returns: NumPy's; JAX's; or tensors of
+            Torch, which share the memory of the points on the CPU. A model on a GPU
+            takes `points.to("cuda")`; what it returns is brought back.
     """
-    owner = "`from_energy_forces`"
-    check_positive(owner, temperature=temperature)
-    if container is not None:
-        check_positive(owner, container=container)
+    radius = 1.0 if container is None else container
+    check_positive("`from_energy_forces`", temperature=temperature, container=radius)
     return EnergyForces(
         float(temperature),
         None if species is None else tuple(map(int, species)),
         None if container is None else float(container),
-        _Evaluated(function, on_failure == "reject"),
+        _Evaluated(function, on_failure == "reject", arrays),
     )
 
 

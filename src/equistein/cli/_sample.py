@@ -14,15 +14,22 @@ from equistein import models
 from equistein._files import PART, remove_at_end
 from equistein.bridges import to_ase
 from equistein.cli._output import answer
-from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
+from equistein.data import (
+    is_table,
+    Table,
+    TABLES,
+    write_frames,
+    write_image_folder,
+    write_table,
+)
 from equistein.metrics import score_molecules
-from equistein.molecules import formula, hands, symbols_of, write_xyz
+from equistein.molecules import formula, hands, symbols_of, TRAJECTORIES, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
 _SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
-_MOLECULES = (".xyz", ".extxyz", ".xyz.gz", ".traj", ".db", ".pdb")
+_MOLECULES = (".xyz", ".extxyz", ".xyz.gz", ".traj", ".db", ".pdb", *TRAJECTORIES)
 _FOLDER = ""  # the suffix of a folder, of images
 
 
@@ -34,10 +41,11 @@ class Sample:
         run: The folder of an `equistein fit`; the file of a learned density; or one
             that comes with the package, such as pretrained:c5h8o.
         out: A new .npy or .npz file; of molecules also .xyz, .extxyz, .xyz.gz, .traj,
-            .db or .pdb; after a table also .csv, .tsv or .parquet; of images also a new
-            folder of .png files, a name without an ending.
+            .db, .pdb, .xtc, .trr, .dcd, .nc or .h5; after a table also .csv, .tsv or
+            .parquet; of images a new folder of .png files, a name without an ending.
         num_samples: How many.
         label: The class to draw from, its number or its name; by default all.
+        topology: For an .h5 or .pdb, a file of the same atoms with names and residues.
         seed: The source of randomness.
     """
 
@@ -45,6 +53,7 @@ class Sample:
     out: pathlib.Path
     num_samples: int = 512
     label: str | None = None
+    topology: pathlib.Path | None = None
     seed: int = 0
 
     def execute(self) -> int:
@@ -59,6 +68,7 @@ class Sample:
         species = symbols_of(numbers) if numbers else None
         label = _label(self.label, fitted)
         check_out(self.out, species, fitted)
+        about = {**fitted.about, "topology": self.topology}
         key = jr.key(self.seed)
         part = f".{self.out.name}.{secrets.token_hex(4)}{PART}"
         with remove_at_end(self.out.with_name(part)) as folder:
@@ -66,7 +76,7 @@ class Sample:
             points = fitted.sample(key, self.num_samples, label=label, progress=True)
             points = np.asarray(points)
             whole = folder / self.out.name
-            write_samples(whole, points, label, species, dict(fitted.about))
+            write_samples(whole, points, label, species, about)
             whole.replace(self.out)
         text = f"samples of shape {points.shape[1:]}"
         text = f"molecules of {formula(species)}" if species else text
@@ -156,6 +166,8 @@ def write_samples(
         write_table(path, Table(rows, tuple(about["columns"]), *more))
     elif kind == ".xyz" and species is not None:
         write_xyz(path, species, points, "sampled by equistein")
+    elif species and (kind in TRAJECTORIES or about.get("topology")):
+        write_frames(path, species, points, topology=about.get("topology"))
     elif kind in _MOLECULES and species is not None:
         frames = to_ase(species, points)
         from ase.io import write

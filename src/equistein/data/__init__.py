@@ -29,11 +29,6 @@ from equistein.data._image_folder import (
     read_image_folder as read_image_folder,
     write_image_folder as write_image_folder,
 )
-from equistein.data._labeled_images import (
-    class_names as class_names,
-    labeled_images as labeled_images,
-    LabeledImages as LabeledImages,
-)
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._summary import (
     DataSummary as DataSummary,
@@ -47,4 +42,7 @@ from equistein.data._tables import (
     TABLES as TABLES,
     write_table as write_table,
 )
-from equistein.data._trajectories import read_frames as read_frames
+from equistein.data._trajectories import (
+    read_frames as read_frames,
+    write_frames as write_frames,
+)

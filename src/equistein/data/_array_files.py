@@ -22,11 +22,7 @@ class DataError(ValueError):
 
 
 def read_points(path: pathlib.Path) -> np.ndarray:
-    """Return the points in an .npy file, or the array `x` of an .npz file, as float32.
-
-    Raises:
-        DataError: If the file is missing, too large, damaged, or not finite numbers.
-    """
+    """Return the points in an .npy file, or array `x` of an .npz file, as float32."""
     if not path.is_file() or path.suffix not in (".npy", ".npz"):
         raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     values = stored_arrays(path, ["x"])["x"]
@@ -53,10 +49,6 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
     """Return the points in an .npy file, or the array `x` of an .npz file, on disk.
 
     It is read on demand, for `es.training.OnDisk(points, epoch_batches=...)`.
-
-    Raises:
-        DataError: If the file is missing, damaged, compressed, or does not hold real
-            numbers in floating point.
     """
     try:
         points = _map_file(pathlib.Path(path))
@@ -90,11 +82,7 @@ def _map_file(path: pathlib.Path) -> np.memmap:
 
 
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
-    """Return the classes in the array `y`, or `labels`, of an .npz file, or None.
-
-    Raises:
-        DataError: If there is not one whole number for each of the `num` points.
-    """
+    """Return the classes in the array `y`, or `labels`, of an .npz file, or None."""
     if path.suffix != ".npz":
         return None
     found = stored_arrays(path, [], ["y", "labels"])
@@ -169,11 +157,7 @@ def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
-    """Reshape rows `x1 y1 x2 y2 ...` to particles, `(n, particle, dim)`.
-
-    Raises:
-        DataError: If the rows do not divide.
-    """
+    """Reshape rows `x1 y1 x2 y2 ...` to particles, `(n, particle, dim)`."""
     if points.ndim == 3 and points.shape[2] == dim:
         return points
     if dim < 1 or points.ndim == 3 or points[0].size % dim:

@@ -38,9 +38,6 @@ def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | No
     """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centered.
 
     None where the folder or the file, such as `dw4/dimer_4particles.npy`, is missing.
-
-    Raises:
-        DataError: If the file does not hold clouds `(n, particle, dim)`.
     """
     file = local_file(path)
     if file is None:

@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from equistein.data._array_files import DataError, stack_molecules
 from equistein.data._summary import DataSummary
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import AbstractGroup, Molecule, PointCloud
 from equistein.molecules import atomic_numbers_of, formula, main_hand
 
 PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
@@ -80,8 +80,11 @@ class Dataset:
         species = tuple(frames[0].symbols)
         points, energies, forces = stack_molecules(frames, species)
         points -= points.mean(axis=1, keepdims=True)
+        group = PointCloud(species, 3)
+        if frames.bonds:
+            group = Molecule((frames.bonds, atomic_numbers_of(species)))
         return Dataset(
-            points.astype(np.float32), None, PointCloud(species, 3), species=species,
+            points.astype(np.float32), None, group, species=species,
             energies=energies if np.isfinite(energies).any() else None,
             forces=forces.astype(np.float32) if np.isfinite(forces).any() else None,
             charge=frames[0].charge, notes=frames.notes,

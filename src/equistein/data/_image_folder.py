@@ -26,10 +26,6 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
     Returns:
         The images, `(n, height, width, channel)`, float32 from 0 to 1, and the class of
         each, or None.
-
-    Raises:
-        DataError: If there are fewer than two images, images beside subfolders of
-            images, images of several sizes, or a damaged one.
     """
     files, labels = _files(path)
     if len(files) < 2:

@@ -60,9 +60,6 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
         formula: Such as C5H8O.
         download: Whether 86 MB may be downloaded from figshare.com.
 
-    Raises:
-        DataError: If a file is damaged, or cannot be downloaded.
-
     References:
         Ramakrishnan et al. (2014), Scientific Data 1, 140022.
     """

@@ -37,13 +37,7 @@ class DataWarning(UserWarning):
 
 
 class DataSummary(eqx.Module):
-    """What `describe` found in data.
-
-    Attributes:
-        lines: A sentence for each thing that was looked at, with its number.
-        warnings: Those of the lines that name something that is off.
-        numbers: Each number by name, such as `num_repeated` and `displacement_virial`.
-    """
+    """A line for each thing `describe` looked at, those that are off, and numbers."""
 
     lines: tuple[str, ...]
     warnings: tuple[str, ...]

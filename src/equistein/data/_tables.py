@@ -70,10 +70,6 @@ def read_table(
         sep: What separates columns: `,`, `;`, a tab, `|` or spaces. By default that
             which all of the first lines have.
         decimal: The decimal point, `.` or `,`; by default as the numbers look.
-
-    Raises:
-        DataError: If pandas is missing, the file is damaged or too large, or a column
-            is missing, or has words or no value in some row.
     """
     path = pathlib.Path(path)
     frame = _frame(path, sep, decimal)
@@ -106,9 +102,6 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
     Args:
         path: A file that ends in .csv, .tsv or .parquet, replaced if it exists.
         table: The table; classes are written by their names.
-
-    Raises:
-        DataError: If pandas or pyarrow is missing.
     """
     path = pathlib.Path(path)
     frame = _pandas().DataFrame(table.points, columns=list(table.columns))

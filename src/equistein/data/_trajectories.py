@@ -1,8 +1,11 @@
 """Files of molecules, also trajectories, which mdtraj reads."""
 
+import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from equistein._check_arguments import check_arguments
 from equistein.data._array_files import DataError
@@ -21,27 +24,74 @@ _CHUNK = 2_000  # frames that are read together
 def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     """Return the molecules of a file; of a trajectory whole ones, without their cell.
 
+    These have the `bonds` of the topology, if it has some.
+
     Args:
         path: The file, of molecules or a trajectory: .xtc, .trr, .dcd, .nc or .h5.
         options: As of `es.molecules.read_molecules`; of a trajectory or a .pdb also
             `topology`, a file of the same atoms, such as a .pdb; `stride`, 2 for each
             second frame; and `atoms`, as mdtraj selects them, by default all.
-
-    Raises:
-        XYZError: If the file is damaged, or does not fit the topology.
-        DataError: If mdtraj is not installed.
     """
     path = pathlib.Path(path)
     given = [options.get(name) for name in ("topology", "stride", "atoms")]
     if not (any(given) or path.suffix.lower() in TRAJECTORIES):
         return read_molecules(path, **options)
     topology, stride, atoms = given
+    mdtraj = _mdtraj()
+    frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
+    molecules = interpret(path, frames, options)
+    top = mdtraj.load_topology(topology or str(path))
+    bonds = [
+        (a.index, b.index) for a, b in top.subset(top.select(atoms or "all")).bonds
+    ]
+    note = f"The topology has {len(bonds) or 'no'} bonds"
+    note += "." if bonds else ": atoms of one element count as alike."
+    notes = (*molecules.notes, note)
+    return dataclasses.replace(molecules, bonds=tuple(bonds), notes=notes)
+
+
+@check_arguments
+def write_frames(
+    path: pathlib.Path | str,
+    species: Sequence[str],
+    positions: np.ndarray,
+    *,
+    topology: pathlib.Path | str | None = None,
+) -> None:
+    """Write molecules as a trajectory, whose ending names one of mdtraj's formats.
+
+    Args:
+        path: The file: .xtc, .trr, .dcd, .nc, .h5 or .pdb.
+        species: The element of each atom.
+        positions: Of each frame, in Angstrom, `(frame, atom, 3)`.
+        topology: A file of the same atoms, whose names, residues and bonds an .h5 or
+            .pdb has; by default all are in one residue, without bonds.
+    """
+    mdtraj, at = _mdtraj(), np.asarray(positions, np.float32) / 10
+    if topology is not None:
+        top = mdtraj.load_topology(str(topology))
+    else:
+        top = mdtraj.Topology()
+        residue = top.add_residue("MOL", top.add_chain())
+        for i, symbol in enumerate(species, 1):
+            element = mdtraj.element.Element.getBySymbol(symbol)
+            top.add_atom(f"{symbol}{i}", element, residue)
+    symbols = [atom.element.symbol for atom in top.atoms]
+    if symbols != list(species) or at.shape[1:] != (len(symbols), 3):
+        raise DataError(
+            f"`topology` must have the atoms {' '.join(species)} of `positions`, shape "
+            f"(frame, {len(species)}, 3), but has {' '.join(symbols)}, and those have "
+            f"shape {at.shape}: give the file that the data were read with."
+        )
+    mdtraj.Trajectory(at, top).save(str(path))
+
+
+def _mdtraj() -> Any:
     try:
         import mdtraj  # type: ignore
     except ImportError:
         raise DataError("This needs mdtraj: pip install 'equistein[openmm]'.") from None
-    frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
-    return interpret(path, frames, options)
+    return mdtraj
 
 
 def _frames(

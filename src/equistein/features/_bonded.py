@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
+from equistein._products import tensordot
 from equistein.features._base import smooth_norm
 from equistein.features._internal_coordinates import (
     AbstractInternalCoordinates,
@@ -16,7 +17,7 @@ from equistein.features._internal_coordinates import (
     Term,
     waves,
 )
-from equistein.groups import PointCloud
+from equistein.groups import AbstractCloud, Molecule, PointCloud
 
 _ANGLE = 1.9  # radians, that of most angles
 _PERIODICITIES = 3
@@ -28,39 +29,33 @@ class Bonded(AbstractInternalCoordinates):
 
     $r$ and $r^2$ of each bond, $\theta - 1.9$ and its square of each angle between two
     bonds, and $\cos n \phi$, $\sin n \phi$ of each torsion about a bond, n from 1 to 3.
-    All atoms are distinct. Add `PairBasis` of as many species by `Concatenated` for
-    atoms that are not bonded. Constant on the orbits of `PointCloud(range(n), 3)`
-    without reflections, which the sines tell apart.
+    Add `PairBasis` by `Concatenated` for atoms that are not bonded. By default all
+    atoms are distinct: constant on the orbits of `PointCloud(range(n), 3)` without
+    reflections, which the sines tell apart.
 
     Args:
         bonds: The two atoms of each bond, from 0 on.
         atomic_numbers: Of each atom.
-
-    Raises:
-        ValueError: If a bond is not of two of the atoms, or given twice.
+        symmetric: Whether functions of what automorphisms of the bonds exchange are
+            summed: constant on the orbits of `Molecule`.
     """
 
-    bonds: tuple[tuple[int, int], ...]
-    num_atoms: int
+    molecule: Molecule
+    symmetric: bool
 
     def __init__(
         self,
         bonds: Sequence[tuple[int, int]] | np.ndarray,
         atomic_numbers: Sequence[int] | np.ndarray,
+        *,
+        symmetric: bool = False,
     ):
-        self.num_atoms = len(atomic_numbers)
-        self.bonds = tuple(sorted((int(min(b)), int(max(b))) for b in bonds))
-        for bond in self.bonds:
-            inside = 0 <= bond[0] < bond[1] < self.num_atoms
-            if not inside or self.bonds.count(bond) > 1:
-                raise ValueError(
-                    f"Bonded needs `bonds`, each once and of two of the "
-                    f"{self.num_atoms} atoms from 0 on, but got {bond}."
-                )
+        self.molecule = Molecule((tuple(bonds), tuple(atomic_numbers)))
+        self.symmetric = symmetric
 
     def terms(self) -> list[Term]:
         terms: list[Term] = [
-            (_length, np.array(self.bonds)),
+            (_length, np.array(self.molecule.bonds)),
             (_angle, self.angles()),
             (lambda atoms: waves(atoms, _PERIODICITIES), self.torsions()),
         ]
@@ -68,42 +63,46 @@ class Bonded(AbstractInternalCoordinates):
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the squares of bonds that have a negative sign."""
-        found, num = np.zeros(len(coefficients), bool), 2 * len(self.bonds)
+        bonds, found = np.array(self.molecule.bonds), np.zeros(len(coefficients), bool)
+        num = 2 * len(self.sum_alike(jnp.zeros(len(bonds)), bonds))
         found[1:num:2] = coefficients[1:num:2] < 0
         return found
 
-    def group(self, shape: tuple[int, ...]) -> PointCloud:
-        group = PointCloud(range(self.num_atoms), 3, reflections=False)
-        group.check_shape(shape)
-        return group
+    def sum_alike(
+        self, values: Float[Array, "term *value"], atoms: np.ndarray
+    ) -> Float[Array, "feature *value"]:
+        if not self.symmetric:
+            return values
+        kinds = self.molecule.orbits(atoms)
+        members = np.unique(kinds)[:, None] == kinds
+        return tensordot(jnp.asarray(members, values.dtype), values, axes=1)
+
+    def group(self, shape: tuple[int, ...]) -> AbstractCloud:
+        self.molecule.check_shape(shape)
+        if self.symmetric:
+            return self.molecule
+        return PointCloud(range(shape[0]), 3, reflections=False)
 
     def angles(self) -> np.ndarray:
         """Return the atoms of each angle, the middle one second."""
-        near = self._neighbors()
+        near = self.molecule.neighbors()
         pairs = [
             (i, j, k)
-            for j in range(self.num_atoms)
-            for i, k in itertools.combinations(near[j], 2)
+            for j, others in enumerate(near)
+            for i, k in itertools.combinations(others, 2)
         ]
         return np.array(pairs, int).reshape(-1, 3)
 
     def torsions(self) -> np.ndarray:
         """Return the atoms of each torsion, in order along its three bonds."""
-        near = self._neighbors()
+        near = self.molecule.neighbors()
         found = [
             (i, j, k, m)
-            for j, k in self.bonds
+            for j, k in self.molecule.bonds
             for i, m in itertools.product(near[j], near[k])
             if i != k and m != j and i != m
         ]
         return np.array(found, int).reshape(-1, 4)
-
-    def _neighbors(self) -> list[list[int]]:
-        near: list[list[int]] = [[] for _ in range(self.num_atoms)]
-        for i, j in self.bonds:
-            near[i].append(j)
-            near[j].append(i)
-        return near
 
 
 def _length(ends: Float[Array, "2 3"]) -> Float[Array, " function"]:

@@ -13,7 +13,7 @@ from equistein._check_arguments import check_arguments
 from equistein._products import einsum
 from equistein._types import Features, Point
 from equistein.features._base import AbstractFeatures, derivatives_of, smooth_norm
-from equistein.groups import PointCloud
+from equistein.groups import AbstractCloud, PointCloud
 
 SMOOTHED = 1e-4  # in the units of the points
 Term = tuple[Callable[..., Array], np.ndarray]
@@ -27,10 +27,17 @@ class AbstractInternalCoordinates(AbstractFeatures):
     def terms(self) -> list[Term]:
         """Return the functions of a few atoms, and whose they are."""
 
+    def sum_alike(
+        self, values: Float[Array, "term *value"], atoms: np.ndarray
+    ) -> Float[Array, "feature *value"]:
+        """Return the sums over terms that share a feature; by default none do."""
+        del atoms
+        return values
+
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
-        parts = [jax.vmap(each)(point[atoms]).ravel() for each, atoms in self.terms()]
-        return jnp.concatenate(parts)
+        parts = [self.sum_alike(jax.vmap(f)(point[at]), at) for f, at in self.terms()]
+        return jnp.concatenate([part.ravel() for part in parts])
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
         """Return the Jacobian and the Laplacian, by those of the atoms of each term."""
@@ -41,6 +48,7 @@ class AbstractInternalCoordinates(AbstractFeatures):
             slopes, bends = jax.vmap(each)(point[members])
             atoms = jnp.asarray(np.eye(len(point))[members], point.dtype)
             jac = einsum("tksd,tsn->tknd", slopes, atoms)
+            jac, bends = (self.sum_alike(each, members) for each in (jac, bends))
             jacobians.append(jac.reshape(-1, point.size))
             laplacians.append(bends.ravel())
         return jnp.concatenate(jacobians), jnp.concatenate(laplacians)
@@ -70,7 +78,7 @@ class Torsions(AbstractInternalCoordinates):
         cos, sin = self(point).reshape(-1, 2).T
         return jnp.arctan2(sin, cos)
 
-    def group(self, shape: tuple[int, ...]) -> PointCloud:
+    def group(self, shape: tuple[int, ...]) -> AbstractCloud:
         return _group_of(self.atoms, shape, 3).without_reflections()
 
 

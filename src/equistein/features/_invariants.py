@@ -36,9 +36,6 @@ class Polynomials(AbstractFeatures):
     Args:
         symmetry: The group, which acts linearly.
         degree: The highest degree.
-
-    Raises:
-        ValueError: If there are more than 3 000 monomials.
     """
 
     symmetry: AbstractGroup
@@ -112,9 +109,6 @@ class RandomFeatures(AbstractFeatures):
         data: Points that the spread S is of; None takes 1.
         lengths: The least and the largest length.
         seed: The source of the frequencies and phases b.
-
-    Raises:
-        ValueError: If the group is another one, or a number is out of range.
 
     References:
         Rahimi and Recht (2007), Random features for large-scale kernel machines; Zaheer

@@ -53,10 +53,6 @@ class PairBasis(AbstractPairSums):
             negative ones, constant below .3 of it, and of the largest for positive.
         cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$; take
             negative powers only.
-
-    Raises:
-        ValueError: If there are fewer than two particles, no function, or a number is
-            out of range.
     """
 
     species: tuple[int, ...]

@@ -32,10 +32,6 @@ class PairHistogram(AbstractPairSums):
         num_centers: The number of centers a pair of species.
         width: The width $w$ of a bin; by default the spacing of the centers.
         epsilon: The length below which distances are smoothed.
-
-    Raises:
-        ValueError: If there are fewer than two particles or centers, or a length is
-            not positive.
     """
 
     species: tuple[int, ...]

@@ -28,9 +28,6 @@ class Periodic(AbstractFeatures):
     Args:
         periods: The periods P > 0 along the last axis of a point, infinite where it
             is not periodic.
-
-    Raises:
-        ValueError: If a period is not positive, or all are infinite.
     """
 
     periods: tuple[float, ...]

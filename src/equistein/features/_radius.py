@@ -103,7 +103,7 @@ class Coordinates(AbstractFeatures):
 class Concatenated(AbstractFeatures):
     """The features of several maps that are constant on the same orbits.
 
-    Of clouds some parts may be constant under reflections too: then not all are.
+    Of clouds some parts may be constant on larger orbits: then not all are.
     """
 
     parts: tuple[AbstractFeatures, ...]
@@ -149,10 +149,9 @@ class Concatenated(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         groups = [part.group(shape) for part in self.parts]
-        if any(group != groups[0] for group in groups):
-            groups = [group.without_reflections() for group in groups]
-        if any(group != groups[0] for group in groups):
-            raise ValueError(
-                f"The parts of Concatenated must share their group, but have {groups}."
-            )
-        return groups[0]
+        for group in groups:
+            if all(other.contains(group) for other in groups):
+                return group
+        raise ValueError(
+            f"The parts of Concatenated must share their group, but have {groups}."
+        )

@@ -55,10 +55,6 @@ class TripletBasis(AbstractPairFeatures):
         cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$;
             None takes all neighbors as they are, as for a small molecule.
         embedding: The exponents p, such as `(0.5, 2.0, 3.0)`.
-
-    Raises:
-        ValueError: If there are fewer than three particles, or a number is out of
-            range.
     """
 
     species: tuple[int, ...]

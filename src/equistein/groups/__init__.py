@@ -15,6 +15,7 @@ from equistein.groups._invariant_polynomials import (
     invariant_polynomials as invariant_polynomials,
     monomials as monomials,
 )
+from equistein.groups._molecule import Molecule as Molecule
 from equistein.groups._parse import parse_group as parse_group
 from equistein.groups._permutations import (
     Permutations as Permutations,
@@ -23,6 +24,7 @@ from equistein.groups._permutations import (
     Signs as Signs,
 )
 from equistein.groups._point_cloud import (
+    AbstractCloud as AbstractCloud,
     encode_species as encode_species,
     PointCloud as PointCloud,
     RigidPermutation as RigidPermutation,

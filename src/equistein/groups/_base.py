@@ -25,11 +25,7 @@ class AbstractGroup(eqx.Module):
 
     @abc.abstractmethod
     def act(self, element: PyTree, point: Point) -> Point:
-        """Return $g x$.
-
-        Raises:
-            ValueError: If the group does not act on points of this shape.
-        """
+        """Return $g x$."""
 
     def push(self, element: PyTree, vector: Point) -> Point:
         """Return a score or a displacement, moved with the point that it is at."""
@@ -75,11 +71,15 @@ class AbstractGroup(eqx.Module):
         """Raise `ValueError` unless the group acts on points of this shape."""
 
     def without_reflections(self) -> "AbstractGroup":
-        """Return the subgroup of a `PointCloud` that keeps mirror images apart.
+        """Return the subgroup of clouds that keeps mirror images apart.
 
         The group itself, if it has no reflections of space.
         """
         return self
+
+    def contains(self, other: "AbstractGroup") -> bool:
+        """Whether the other group is known to be a subgroup, or is this one."""
+        return bool(self == other)
 
     @property
     def order(self) -> int | None:

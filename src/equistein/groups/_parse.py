@@ -47,9 +47,6 @@ def parse_group(
             parts of a flat point, whose shapes are given.
         species: For a point cloud, one label for each particle.
         dim: For a point cloud, the dimension of space.
-
-    Raises:
-        ValueError: If the text names no group, or a point cloud lacks its arguments.
     """
     name, _, number = text.partition(":")
     inner = lambda text: parse_group(text, species=species, dim=dim)

@@ -164,9 +164,6 @@ class Permutations(AbstractLabelGroup):
         num: The number of labels.
         parts: For a flat point, the shape of each of its arrays and the axes of its
             labels, () for none.
-
-    Raises:
-        ValueError: If `num` is not a positive integer, or `parts` do not fit it.
     """
 
     labels: Labels

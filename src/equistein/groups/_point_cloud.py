@@ -1,5 +1,6 @@
 """The symmetries of a set of particles in space."""
 
+import abc
 import itertools
 import math
 from collections.abc import Hashable, Sequence
@@ -20,18 +21,14 @@ from equistein.groups._rotations import special_orthogonal
 
 
 class RigidPermutation(eqx.Module):
-    """An element of `PointCloud`: rotate all particles, then permute them."""
+    """Of `PointCloud` and `Molecule`: rotate all particles, then permute them."""
 
     rotation: Float[Array, "*batch dim dim"]
     permutation: Int[Array, "*batch atom"]
 
 
 def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
-    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`.
-
-    Raises:
-        ValueError: If `species` is empty or not a sequence of labels.
-    """
+    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`."""
     numbers: dict[Hashable, int] = {}
     try:
         encoded = tuple(numbers.setdefault(label, len(numbers)) for label in species)
@@ -45,42 +42,42 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     return encoded
 
 
-@check_arguments
-class PointCloud(AbstractGroup):
-    """Motions of space, reflections, and permutations of like particles.
+class AbstractCloud(AbstractGroup):
+    """Motions of space, times a group of permutations of the particles.
 
-    E(d), or SE(d) without reflections, times the permutations within each species.
     Acts on points of shape `(n, d)`. Translations are not compact, so everything
     lives on the subspace whose center of mass is the origin: `project` goes there,
     and the elements are rotations and permutations.
 
-    The representative is centered, along its principal axes (signs from the third
-    moments), with like particles sorted by their first coordinate. It may jump for a
-    symmetric configuration.
-
-    Args:
-        species: One label for each particle; particles with the same label are alike.
-        dim: The dimension $d$ of space.
-        reflections: Whether mirror images are the same.
-
-    Raises:
-        ValueError: If `species` is empty or no sequence, or `dim` is not positive.
+    The representative is centered and along its principal axes, with signs from the
+    third moments, and then permuted. It may jump for a symmetric configuration.
     """
 
-    species: tuple[int, ...] = eqx.field(converter=encode_species)
-    dim: int
-    reflections: bool = True
+    species: eqx.AbstractVar[tuple[int, ...]]
+    dim: eqx.AbstractVar[int]
+    reflections: eqx.AbstractVar[bool]
 
-    def __check_init__(self):
-        check_integers("PointCloud", dim=self.dim)
+    @property
+    @abc.abstractmethod
+    def num_permutations(self) -> int:
+        """The number of permutations."""
 
-    def __repr__(self) -> str:
-        runs = [
-            (label, len(tuple(run))) for label, run in itertools.groupby(self.species)
-        ]
-        species = " + ".join(f"({label},) * {num}" for label, num in runs)
-        mirrored = "" if self.reflections else ", reflections=False"
-        return f"PointCloud({species}, dim={self.dim}{mirrored})"
+    @abc.abstractmethod
+    def permutations(self) -> Int[np.ndarray, "permutation atom"]:
+        """Return all `num_permutations`; the identity comes first."""
+
+    @abc.abstractmethod
+    def sample_permutation(self, key: Key) -> Int[Array, " atom"]:
+        """Draw one of all permutations, each as likely."""
+
+    @abc.abstractmethod
+    def sort(self, point: Point) -> Point:
+        """Return the representative of a point over the permutations alone."""
+
+    def without_reflections(self) -> "AbstractCloud":
+        if not self.reflections:
+            return self
+        return eqx.tree_at(lambda group: group.reflections, self, False)
 
     def act(self, element: PyTree, point: Point) -> Point:
         self.check_shape(point.shape)
@@ -107,7 +104,7 @@ class PointCloud(AbstractGroup):
             else special_orthogonal(rotation_key, self.dim, num)
         )
         keys = jr.split(permutation_key, num)
-        return RigidPermutation(rotations, jax.vmap(self._permutation)(keys))
+        return RigidPermutation(rotations, jax.vmap(self.sample_permutation)(keys))
 
     def canonicalize(self, point: Point) -> Point:
         centered = self.project(point)
@@ -118,39 +115,75 @@ class PointCloud(AbstractGroup):
         if not self.reflections:
             handedness = jnp.sign(jnp.linalg.det(axes[:, ::-1])) * jnp.prod(signs)
             signs = signs.at[-1].multiply(handedness)
-        turned = turned * signs[None, :]
-        for members in self._members():
-            order = jnp.argsort(turned[members, 0])
-            turned = turned.at[members].set(turned[members][order])
-        return turned
+        return self.sort(turned * signs[None, :])
 
     def project(self, point: Point) -> Point:
         self.check_shape(point.shape)
         return point - jnp.mean(point, axis=0, keepdims=True)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        expected = (len(self.species), self.dim)
+        name, expected = type(self).__name__, (len(self.species), self.dim)
         if shape != expected:
             raise ValueError(
-                f"PointCloud with {expected[0]} `species` and `dim` {self.dim} acts on "
+                f"{name} of {expected[0]} particles in {self.dim} dimensions acts on "
                 f"points of shape {expected}, but got points of shape {shape}. Give "
-                "one species label for each particle, and the dimension of space."
+                "one species label, or one atom of the topology, for each particle, "
+                "and the dimension of space."
             )
 
-    def without_reflections(self) -> "PointCloud":
-        if not self.reflections:
-            return self
-        return PointCloud(self.species, self.dim, reflections=False)
+
+@check_arguments
+class PointCloud(AbstractCloud):
+    """Motions of space, reflections, and permutations of like particles.
+
+    E(d), or SE(d) without reflections, times the permutations within each species.
+    Acts on points of shape `(n, d)`, of which it keeps the center of mass at the
+    origin, since translations are not compact: `project` goes there. The
+    representative has like particles sorted by their first coordinate. Where particles
+    are bonded, `Molecule` has the permutations that keep the bonds.
+
+    Args:
+        species: One label for each particle; particles with the same label are alike.
+        dim: The dimension $d$ of space.
+        reflections: Whether mirror images are the same.
+    """
+
+    species: tuple[int, ...] = eqx.field(converter=encode_species)
+    dim: int
+    reflections: bool = True
+
+    def __check_init__(self):
+        check_integers("PointCloud", dim=self.dim)
+
+    def __repr__(self) -> str:
+        runs = [
+            (label, len(tuple(run))) for label, run in itertools.groupby(self.species)
+        ]
+        species = " + ".join(f"({label},) * {num}" for label, num in runs)
+        mirrored = "" if self.reflections else ", reflections=False"
+        return f"PointCloud({species}, dim={self.dim}{mirrored})"
+
+    def sort(self, point: Point) -> Point:
+        for members in self._members():
+            order = jnp.argsort(point[members, 0])
+            point = point.at[members].set(point[members][order])
+        return point
+
+    def contains(self, other: AbstractGroup) -> bool:
+        if not isinstance(other, AbstractCloud):
+            return False
+        pairs = set(zip(other.species, self.species, strict=False))
+        is_coarser = len(pairs) == len(set(other.species))
+        same = (len(self.species), self.dim) == (len(other.species), other.dim)
+        return same and is_coarser and self.reflections >= other.reflections
 
     @property
     def num_permutations(self) -> int:
-        """The number of permutations within the species."""
         return math.prod(
             math.factorial(self.species.count(kind)) for kind in set(self.species)
         )
 
     def permutations(self) -> Int[np.ndarray, "permutation atom"]:
-        """Return all `num_permutations` of the species; the identity comes first."""
         members = self._members()
         choices = itertools.product(*map(itertools.permutations, members))
         permutations = np.tile(np.arange(len(self.species)), (self.num_permutations, 1))
@@ -159,14 +192,14 @@ class PointCloud(AbstractGroup):
                 row[like] = shuffled
         return permutations
 
-    def _members(self) -> list[Int[np.ndarray, " like"]]:
-        labels = np.array(self.species)
-        return [np.flatnonzero(labels == kind) for kind in sorted(set(self.species))]
-
-    def _permutation(self, key: Key) -> Int[Array, " atom"]:
+    def sample_permutation(self, key: Key) -> Int[Array, " atom"]:
         permutation = jnp.arange(len(self.species))
         groups = self._members()
         for members, group_key in zip(groups, jr.split(key, len(groups)), strict=True):
             shuffled = jr.permutation(group_key, members)
             permutation = permutation.at[members].set(shuffled)
         return permutation
+
+    def _members(self) -> list[Int[np.ndarray, " like"]]:
+        labels = np.array(self.species)
+        return [np.flatnonzero(labels == kind) for kind in sorted(set(self.species))]

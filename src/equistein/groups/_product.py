@@ -68,10 +68,6 @@ class Product(AbstractCombined):
 
     Args:
         *groups: The groups, at most one of them infinite.
-
-    Raises:
-        ValueError: If more than one is infinite, or, once the shape of points is known,
-            they do not commute.
     """
 
     groups: tuple[AbstractGroup, ...]
@@ -151,9 +147,6 @@ class Direct(AbstractCombined):
     Args:
         *parts: Pairs of a group and the shape of the points that it acts on, in the
             order of the flat point.
-
-    Raises:
-        ValueError: If a part is not such a pair, or a group does not act on its shape.
     """
 
     groups: tuple[AbstractGroup, ...]

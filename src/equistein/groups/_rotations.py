@@ -31,9 +31,6 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
 
     Args:
         order: The number $n$ of rotations.
-
-    Raises:
-        ValueError: If `order` is not a positive integer.
     """
 
     turns: int
@@ -65,9 +62,6 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
 
     Args:
         corners: Their number $n$, half the order of the group.
-
-    Raises:
-        ValueError: If `corners` is not a positive integer.
     """
 
     corners: int
@@ -125,9 +119,6 @@ class Orthogonal(AbstractMatrixGroup):
 
     Args:
         dim: The dimension $d$ of space.
-
-    Raises:
-        ValueError: If `dim` is not a positive integer.
     """
 
     dim: int

@@ -27,9 +27,6 @@ class TorusTranslations(AbstractGroup):
     Args:
         periods: The period $P_i$ of each coordinate of a point of shape `(n,)`,
             infinite for those that are not periodic.
-
-    Raises:
-        ValueError: If a period is not positive, or all are infinite.
     """
 
     periods: tuple[float, ...]

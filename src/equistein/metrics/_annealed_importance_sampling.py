@@ -81,10 +81,6 @@ def annealed_importance_sampling(
     Without them the way back begins at the chains' ends, resampled by their weights,
     and misses the modes that they miss: take a reference wider than p.
 
-    Raises:
-        ValueError: If a number is too small, or `samples` do not fit.
-        RuntimeError: If a sample is where the density is zero.
-
     References:
         Neal (2001), Annealed importance sampling; Grosse, Ancha and Roy (2016),
         Measuring the reliability of MCMC inference, for the way back.

@@ -140,9 +140,6 @@ def typicality(
     Statistics of a point are features, logits, or the norm of the score. Labels are -1
     where unknown, and a class without data is left out.
 
-    Raises:
-        ValueError: If a label is no class, or all are unknown.
-
     References:
         Lee et al. (2018), A simple unified framework for detecting out-of-distribution
         samples; Morningstar et al. (2021), Density of states estimation.

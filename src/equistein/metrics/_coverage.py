@@ -17,14 +17,7 @@ _ERRORS = 3.0
 
 
 class Coverage(NamedTuple):
-    """How two runs differ.
-
-    Attributes:
-        energy_distance: Of their particles, in pooled standard deviations.
-        p_value: The probability of a distance as large, if both have one distribution.
-        log_z_gap: The difference of log Z in standard errors; NaN if not estimated.
-        agree: Whether neither tells the runs apart.
-    """
+    """How two runs differ; `log_z_gap` is in standard errors, NaN if not estimated."""
 
     energy_distance: float
     p_value: float
@@ -53,10 +46,6 @@ def check_coverage(
         other_samples: Another, from another start and with another key.
         group: The symmetry; modes that it maps to each other count as one.
         num_permutations: The number of permutations.
-
-    Raises:
-        ValueError: If the particles have other shapes, or there are several runs in
-            one of the samples.
 
     References:
         Székely and Rizzo (2013), Energy statistics.

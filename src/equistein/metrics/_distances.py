@@ -76,9 +76,6 @@ def total_variation(
     Values outside the limits are counted in two more bins. For n independent values
     against the exact density it is about $\sum_b \sqrt{p_b / 2 \pi n}$: compare it
     with exact samples of the same number.
-
-    Raises:
-        ValueError: If the limits are not finite, or the lower one is not first.
     """
     check_bins("total_variation", num_bins)
     if not -math.inf < limits[0] < limits[1] < math.inf:
@@ -129,12 +126,7 @@ def frechet_distance(
 
 
 class PrecisionAndRecall(NamedTuple):
-    """How good samples are, and how much of the data they cover.
-
-    Attributes:
-        precision: The fraction of samples among the data.
-        recall: The fraction of the data among the samples.
-    """
+    """The fractions of samples among the data, and of the data among the samples."""
 
     precision: Scalar
     recall: Scalar
@@ -152,9 +144,6 @@ def precision_and_recall(
     A point is among others if it is no further from one of them than that one's k-th
     nearest neighbor. Collapsed samples have a precision near 1 and a recall near 0.
     Compare with as many held-out data. Memory is O(n + m).
-
-    Raises:
-        ValueError: If there are no more than k of either.
 
     References:
         Kynkäänniemi et al. (2019), Improved precision and recall metric for assessing

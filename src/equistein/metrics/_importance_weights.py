@@ -17,11 +17,7 @@ _FEWEST = 2.0  # of equal weights that are as good
 class Weighted(eqx.Module):
     r"""Samples with weights that make them samples of another density.
 
-    Attributes:
-        particles: The samples, stacked on axis 0.
-        weights: The weight of each; their sum is 1.
-        effective_sample_size: How many equal weights are as good,
-            $1 / \sum_i w_i^2$.
+    The weights sum to 1; the effective size is $1 / \sum_i w_i^2$.
     """
 
     particles: Particles
@@ -43,9 +39,6 @@ def reweight(
 
     Warns:
         SamplingWarning: If nearly all weight is on one particle.
-
-    Raises:
-        ValueError: If there are no particles, or no weight is finite.
 
     References:
         Kong (1992), A note on importance sampling using standardized weights, for the

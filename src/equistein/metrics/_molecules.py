@@ -38,9 +38,6 @@ def bond_orders(
         symbols: The element of each atom, of H, C, N, O and F.
         positions: Its position, in Angstrom, `(molecule, atom, 3)` or `(atom, 3)`.
 
-    Raises:
-        ValueError: If an element is not in the table.
-
     References:
         Hoogeboom et al. (2022), Equivariant diffusion for molecule generation in 3D,
         appendix C: typical lengths, with margins of 10, 5 and 3 pm.
@@ -94,9 +91,6 @@ def score_molecules(
         accepts as one molecule; `uniqueness`, distinct graphs over valid molecules;
         `num_isomers`, the number of distinct graphs; `num_novel`, that of
         those not known; and `coverage`, the fraction of the known graphs among them.
-
-    Raises:
-        ValueError: If there is no molecule.
     """
     positions, scores = np.asarray(positions, np.float64), {}
     if not len(positions):

@@ -81,12 +81,7 @@ def pair_distances(points: Particles) -> Float[Array, "n pair"]:
 
 
 class GeometricWasserstein(NamedTuple):
-    """The distance of two sets of clouds.
-
-    Attributes:
-        value: The distance.
-        is_exact: Whether it is; if not, it is an upper bound.
-    """
+    """The distance of two sets of clouds, and whether it is exact or a bound."""
 
     value: float
     is_exact: bool

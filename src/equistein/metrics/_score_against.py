@@ -57,10 +57,6 @@ def score_against(
 
     Returns:
         The scores. Their `warnings` are also raised as `UserWarning`.
-
-    Raises:
-        ValueError: If these cannot be samples of the target, or there are too few
-            exact ones.
     """
     counts = {"num_draws": num_draws, "num_geometric": num_geometric}
     check_integers("`score_against`", least=2, **counts)

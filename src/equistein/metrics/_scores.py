@@ -14,15 +14,11 @@ class Score(eqx.Module):
     """A number computed from samples, with the same of exact ones.
 
     Attributes:
-        value: The number.
         floor: Its mean over draws of as many exact samples.
         spread: Its standard deviation over these draws.
-        num_draws: The number of draws.
-        num_samples: The number of samples used.
         is_distance: Whether it is a distance, better the lower, and not a mean.
         exact: The exact value of a mean, where theory gives it.
         error: The standard error of a mean.
-        note: A remark.
     """
 
     value: float
@@ -61,16 +57,7 @@ class Score(eqx.Module):
 
 @check_finite_arguments
 class ReferenceQuality(eqx.Module):
-    """How good the reference itself is.
-
-    Attributes:
-        num: The number of reference samples.
-        virial: Their virial.
-        virial_error: Its standard error.
-        virial_exact: Its exact value.
-        energy_w2: The distance in energy of two independent runs.
-        origin: Where the reference comes from.
-    """
+    """The virial of a reference, and the energy distance of two independent runs."""
 
     num: int
     virial: float
@@ -91,13 +78,9 @@ class Scores(eqx.Module):
     r"""All scores of some samples.
 
     Attributes:
-        target: The name of the system.
-        num_samples: The number of samples.
         num_distinct: The number of distinct rows.
         effective_size: $n^2 / \sum_k m_k^2$ of rows that occur $m_k$ times; the
             autocorrelation of samples without an order is unknown.
-        scores: The scores, by name.
-        reference: How good the reference is.
         notes: What was done to the samples.
         warnings: What is wrong with the samples, or with the reference.
         energies: Of the samples, the reference, and a draw of exact ones.
@@ -184,14 +167,7 @@ class Scores(eqx.Module):
 
 
 class PublishedScore(NamedTuple):
-    """A sampler's score as its paper reports it; None where it is not reported.
-
-    Attributes:
-        method: The sampler.
-        geometric_w2: The geometric Wasserstein-2 distance.
-        energy_w2: The Wasserstein-2 distance of the energies.
-        evaluations: The evaluations of the energy and its gradient.
-    """
+    """A sampler's scores, of those of `Scores`, as its paper reports them, or None."""
 
     method: str
     geometric_w2: float | None

@@ -50,8 +50,7 @@ class ComparedModel:
     ) -> Fitted:  # fmt: skip
         """Fit all, and take what denoises the last tenth of the points best.
 
-        The losses are in `about["comparison"]` of the result; the `options` are those
-        of `Model.fit`. The solve, where it is best, takes all points.
+        The losses are in `about["comparison"]`. A solve that is best takes all points.
         """
         num, noise = len(data) - max(1, len(data) // _PART), self.linear.settings.noise
         forces = None if self.forces is None else self.forces[:num]

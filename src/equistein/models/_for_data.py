@@ -8,7 +8,7 @@ from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
 from equistein.data import Dataset
-from equistein.groups import AbstractGroup, ImageRotations, PointCloud
+from equistein.groups import AbstractGroup, ImageRotations, Molecule, PointCloud
 from equistein.models._compared import ComparedModel
 from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
 from equistein.models._denoising import graph_model, image_model
@@ -67,14 +67,17 @@ def for_data(
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
+    cloud = group  # networks of distances do not tell mirror images apart
+    if isinstance(group, Molecule):
+        cloud = PointCloud(group.species, group.dim)
     unlabeled = isinstance(settings, DenoisingSettings) or (
         isinstance(settings, LinearSettings)
-        and (num_classes is None or isinstance(group, PointCloud))
+        and (num_classes is None or isinstance(cloud, PointCloud))
     )
     if unlabeled and labels is not None:
         raise ValueError("This network learns no such classes: leave out `labels`.")
     if isinstance(settings, DenoisingSettings):
-        model = graph_model(key, group, data, settings, atomic_numbers)
+        model = graph_model(key, cloud, data, settings, atomic_numbers)
         if not isinstance(settings, ComparedSettings):
             return model
         noise = float(model.energy.sigma_min)  # type: ignore[attr-defined]
@@ -95,7 +98,7 @@ def for_data(
         return image_model(key, group, data, labels, settings)
     assert isinstance(settings, ContrastiveSettings)
     energy = energy_for(
-        key, group, data, num_classes=num_classes, widths=settings.widths,
+        key, cloud, data, num_classes=num_classes, widths=settings.widths,
         temperature=settings.temperature,
     )  # fmt: skip
     return contrastive_model(energy, data, labels, settings)
@@ -108,7 +111,7 @@ def default_network(
     if isinstance(group, ImageRotations):
         return "unet"
     is_cloud = isinstance(group, PointCloud) and group.reflections
-    if is_cloud and labels is None:
+    if (is_cloud or isinstance(group, Molecule)) and labels is None:
         return "linear" if wants_density else "graph"
     return "features"
 

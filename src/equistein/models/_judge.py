@@ -159,9 +159,8 @@ def judge(
     names = ("gain_over_normal", "gain_over_normal_error")
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in names)
     if gain <= gain_error < _UNSURE:
-        text = _NO_GAIN.format(gain, gain_error)
-        reasons = [*reasons, text]
-        warn_of_samples(text)
+        reasons = [*reasons, _NO_GAIN.format(gain, gain_error)]
+        warn_of_samples(reasons[-1])
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
@@ -248,9 +247,8 @@ def _held_out_metrics(
                 loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
         if len(points) and isinstance(energy, NoiseEnergy | MixtureNoiseEnergy):
-            base = eqx.tree_at(
-                lambda e: e.network, energy, _ZeroNetwork(energy.network)
-            )
+            zero = _ZeroNetwork(energy.network)
+            base = eqx.tree_at(lambda e: e.network, energy, zero)
             keys = jr.split(jr.fold_in(key, 2), 4)
             untrained, loss = (
                 jnp.stack([repeated_denoising_loss(each, e, points) for each in keys])
@@ -321,10 +319,8 @@ class _ZeroNetwork(eqx.Module):
 def _gain(gains: Array, error: Scalar | float = 0.0) -> dict[str, Any]:
     """Return the mean of what was gained, and two standard errors of it and more."""
     spread = 2 * jnp.std(gains) / len(gains) ** 0.5
-    return {
-        "gain_over_normal": jnp.mean(gains),
-        "gain_over_normal_error": error + spread,
-    }
+    names = ("gain_over_normal", "gain_over_normal_error")
+    return dict(zip(names, (jnp.mean(gains), error + spread), strict=True))
 
 
 @check_arguments
@@ -342,8 +338,7 @@ def write_fit_report(
 ) -> pathlib.Path:
     """Judge a learned density, write numbers, samples and figures; return the report.
 
-    In Python the folder is `RunFolder.create(path)`, and the data are
-    `Dataset(points, None, fitted.group)`. The `options` are those of `judge`.
+    The folder is `RunFolder.create(path)`. The `options` are those of `judge`.
     """
     if not folder.has("config.json"):
         folder.write_json("config.json", {"fitted": repr(fitted)})

@@ -13,6 +13,7 @@ from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.energies import KnownEnergy, LinearEnergy, TemperedEnergy
 from equistein.features import (
     AbstractFeatures,
+    Bonded,
     Concatenated,
     PairBasis,
     Quadratic,
@@ -20,7 +21,13 @@ from equistein.features import (
     RandomFeatures,
     TripletBasis,
 )
-from equistein.groups import AbstractGroup, Orthogonal, PointCloud, SpecialOrthogonal
+from equistein.groups import (
+    AbstractCloud,
+    AbstractGroup,
+    Molecule,
+    Orthogonal,
+    SpecialOrthogonal,
+)
 from equistein.models._model import with_about
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted
@@ -28,6 +35,8 @@ from equistein.training import fit_linear, Fitted
 _HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
 _WALL = 100.0  # kT, where a distance is outside by as much as its range
+_MOST_KINDS = 20  # of atoms by their bonds, each two of which have functions
+_FEWEST_NUMBERS = 100  # coordinates in the data to each two of them
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 
 
@@ -55,10 +64,7 @@ class PairWall(eqx.Module):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearModel:
-    """A linear energy, with how it is fitted and sampled, and `about` as in `Model`.
-
-    Forces are those of each point, in kT over the unit of length, or None.
-    """
+    """A linear energy, how it is fitted and sampled, forces in kT, and `about`."""
 
     energy: LinearEnergy
     settings: LinearSettings
@@ -95,28 +101,37 @@ class LinearModel:
 def linear_model(
     group: AbstractGroup, data: Particles, settings: LinearSettings, has_atoms: bool
 ) -> LinearModel:
-    """Return an energy of pairs and, of small molecules, angles; or of waves.
+    """Return an energy of pairs, and of bonds or of small molecules; or of waves.
 
     Waves, for other groups, are added to a normal distribution twice as wide as data.
     """
     group.check_shape(data.shape[1:])
-    if not isinstance(group, PointCloud):
+    if not isinstance(group, AbstractCloud):
         on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
         symmetry = Radius() if on_sphere and data.ndim == 2 else group
         waves = RandomFeatures(symmetry, settings.num_waves, data)
         normal = fit_linear(0, LinearEnergy(Quadratic(group)), data, progress=False)
         energy = LinearEnergy(waves, TemperedEnergy(normal.energy, _HEAT))
         return LinearModel(energy=energy, settings=settings, batch_size=len(data))
-    if not group.reflections:
+    bonded = None
+    if isinstance(group, Molecule) and not group.reflections:
+        bonded = Bonded(group.bonds, group.atomic_numbers, symmetric=True)
+    if not (group.reflections or bonded):
         raise ValueError("`network` linear needs a `group` with reflections.")
     few = 3 <= len(group.species) <= _MOST_TRIPLETS
     points = np.asarray(data)
     if settings.noise is not None:  # the ranges are those of blurred points
         drawn = np.random.default_rng(0).normal(size=(_COPIES, *points.shape))
         points = (points + settings.noise * drawn).reshape(-1, *points.shape[1:])
-    pairs = PairBasis(group.species, points, num_gaussians=settings.num_gaussians)
+    species = group.species
+    if isinstance(group, Molecule):
+        most = min(_MOST_KINDS, (data.size / _FEWEST_NUMBERS) ** 0.5)
+        species = species if len(set(species)) <= most else group.atomic_numbers
+    pairs = PairBasis(species, points, num_gaussians=settings.num_gaussians)
     features: AbstractFeatures = pairs
-    if few and (has_atoms if settings.angles is None else settings.angles):
+    if bonded is not None:
+        features = Concatenated(pairs, bonded)
+    elif few and (has_atoms if settings.angles is None else settings.angles):
         features = Concatenated(pairs, TripletBasis(group.species, points))
     energy = LinearEnergy(features, KnownEnergy(PairWall(pairs), group))
     return LinearModel(energy=energy, settings=settings, batch_size=len(data))

@@ -46,8 +46,7 @@ _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
 class Model:
     """An energy, untrained, with all that it takes to train and sample it.
 
-    What is in `about` is saved with the learned density, such as the atomic numbers;
-    the rest is for `es.fit`.
+    What is in `about` is saved with the learned density; the rest is for `es.fit`.
     """
 
     energy: AbstractEnergy
@@ -86,12 +85,7 @@ class OneHanded(AbstractGenerator):
     r"""Samples of molecules, of which mirror images of the data are reflected.
 
     Where $E(-x) = E(x)$, that is exactly the density restricted to one hand. Molecules
-    of another kind are left as they are.
-
-    Args:
-        inner: What draws molecules of both hands.
-        species: The element of each atom.
-        pair: The `stereo_smiles` of the data.
+    of another kind are left as they are. The pair are the `stereo_smiles` of the data.
     """
 
     inner: AbstractGenerator
@@ -175,11 +169,8 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     """Return a learned density that `Fitted.save` wrote.
 
     A file never names code to import: what it is made of must be of equistein, of
-    Equinox's common layers, or among the given classes.
-
-    Args:
-        path: The file, or the run folder of `equistein fit`.
-        classes: Custom classes and functions that the density is made of.
+    Equinox's common layers, or among the given classes and functions. The path may be
+    that of the run folder of `equistein fit`.
     """
     path = pathlib.Path(path)
     if path.is_dir():

@@ -151,7 +151,6 @@ class LinearSettings(AbstractSettings):
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
         sample_steps: Steps of annealed sequential Monte Carlo to draw new samples.
-        sample_at_once: The number drawn together.
     """
 
     num_gaussians: int = 12

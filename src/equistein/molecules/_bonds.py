@@ -31,9 +31,6 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     Returns:
         The orders, `(atom, atom)`, 0 where there is no bond.
 
-    Raises:
-        ValueError: If an element has no single valence, or a distance is not finite.
-
     References:
         Jaini, Holdijk and Welling (2021), appendix E.2.
     """

@@ -57,9 +57,6 @@ def unit_value(unit: str, kind: Kind) -> float:
         unit: Its name as in ASE or pint, such as Hartree, kcal/mol/Angstrom or
             electron_volt; a.u. is the atomic unit.
         kind: What it measures: `energy`, `force` or `length`.
-
-    Raises:
-        ValueError: If there is no such unit of this kind.
     """
     text = re.sub("electron[ _]?volt", "ev", unit.strip().lower())
     if re.fullmatch("a[.]?u[.]?|atomic[ _]?units?", text):

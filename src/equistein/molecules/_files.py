@@ -81,10 +81,6 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
             Hartree/Bohr and nm; `species`, the elements of numbered types or of all
             atoms, such as "O H"; `charge`; `formula`, which of its molecules; and
             `skip_incomplete`, whether a file is read up to a frame that is cut.
-
-    Raises:
-        XYZError: If it is damaged, cut or periodic, or a key or unit is not clear.
-        MissingASE: If it needs ASE, which is not installed. Or `MissingRDKit`.
     """
     path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}

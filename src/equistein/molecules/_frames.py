@@ -56,15 +56,7 @@ class CutError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Molecule:
-    """One frame of a file of molecules.
-
-    Attributes:
-        symbols: The element of each atom.
-        positions: Its position, `(atom, 3)`, in Angstrom.
-        energy: The energy in eV, or None.
-        forces: The forces on its atoms in eV / Angstrom, `(atom, 3)`, or None.
-        charge: The charge of the molecule, in units of e.
-    """
+    """One frame of a file of molecules, in Angstrom, eV, eV / Angstrom and e."""
 
     symbols: tuple[str, ...]
     positions: np.ndarray
@@ -75,10 +67,14 @@ class Molecule:
 
 @dataclasses.dataclass(frozen=True)
 class Molecules(Sequence[Molecule]):
-    """The molecules of a file, with `notes` of what was found and what is left out."""
+    """The molecules of a file, with `notes` of what was found and what is left out.
+
+    The `bonds` of all, pairs of atoms, are known from the topology of a trajectory.
+    """
 
     frames: tuple[Molecule, ...]
     notes: tuple[str, ...] = ()
+    bonds: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.frames)

@@ -51,13 +51,7 @@ def rdkit() -> Any:
 
 
 class Perceived(NamedTuple):
-    """The molecule that RDKit finds in positions.
-
-    Attributes:
-        smiles: The canonical SMILES without stereochemistry, or None if not valid.
-        problem: Why it is not valid, or None.
-        mol: The molecule with its hydrogens and positions, or None.
-    """
+    """A molecule of RDKit and its canonical SMILES, or why it is not valid."""
 
     smiles: str | None
     problem: str | None
@@ -80,10 +74,6 @@ def perceive(
         symbols: The element of each atom.
         positions: Its position, in Angstrom, `(atom, 3)`.
         charge: The charge of the molecule, in units of e.
-
-    Raises:
-        ValueError: If there is no such element.
-        MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
     atomic_numbers_of(symbols)
@@ -149,12 +139,7 @@ def _problem(mol: Any, charge: int) -> str | None:
 def from_bonds(
     symbols: Sequence[str], orders: np.ndarray, positions: np.ndarray | None = None
 ) -> Any:
-    """Return the RDKit molecule with these bonds.
-
-    Raises:
-        ValueError: If RDKit refuses the bonds.
-        MissingRDKit: If RDKit is not installed.
-    """
+    """Return the RDKit molecule with these bonds, or raise if it refuses them."""
     chem = rdkit()
     if not np.isin(orders, range(5)).all():
         raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
@@ -185,10 +170,6 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     Args:
         smiles: The graph.
         symbols: The elements of its atoms, in the order of the positions.
-
-    Raises:
-        ValueError: If the graph is invalid, or has other atoms.
-        MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
     from rdkit.Chem import rdDistGeom, rdForceFieldHelpers

@@ -23,6 +23,7 @@ from equistein.samplers._geometric_path import (
     Normal as Normal,
     PathWalker as PathWalker,
 )
+from equistein.samplers._ladder import temperatures as temperatures
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,

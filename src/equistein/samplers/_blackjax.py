@@ -174,10 +174,6 @@ def from_blackjax(
             `blackjax.nuts` (10), or `integration_steps_params` of
             `blackjax.adjusted_mclmc`: (2,).
 
-    Raises:
-        ValueError: If the algorithm is none of these, or an argument is out of range.
-        ImportError: If BlackJAX is not installed.
-
     References:
         Cabezas et al. (2024), BlackJAX: composable Bayesian inference in JAX; Hoffman
         and Gelman (2014), The No-U-Turn Sampler; Robnik, Cohn-Gordon and Seljak (2025),

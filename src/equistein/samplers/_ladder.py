@@ -9,11 +9,31 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Scalar
 from equistein.samplers._geometric_path import PathWalker
 
 _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _TO_HOT, _TO_TARGET = 1, 2
+
+
+@check_arguments
+def temperatures(kelvin: float, hottest: float, num: int) -> np.ndarray:
+    r"""Return the inverse temperatures of a ladder in K, for `ParallelTempering`.
+
+    $$\beta_k = T_0 / T_k = (T_0 / T_{n - 1})^{k / (n - 1)}$$
+
+    in equal ratios from $T_0$ = `kelvin`, that of the density, to the `hottest`.
+    """
+    check_integers("`temperatures`", 2, num=num)
+    check_positive("`temperatures`", kelvin=kelvin, hottest=hottest)
+    if not hottest > kelvin:
+        raise ValueError(
+            f"`temperatures` needs `hottest` above `kelvin`, {kelvin!r}, that of the "
+            f"density, but got {hottest!r}."
+        )
+    return np.geomspace(1, kelvin / hottest, num)
 
 
 def equal_rejection(
@@ -62,10 +82,7 @@ def check_ladder(ladder: Any, reference: Any) -> np.ndarray:
 class Replicas(eqx.Module):
     """Walkers of shape (temperature, chain) with their journeys through the ladder.
 
-    Attributes:
-        heading: 0 before the first visit to the target, 1 on the way to the hot end, 2
-            on the way back.
-        round_trips: How often each walker went there and came back.
+    The heading is 0 before the first visit to the target, 1 away from it, and 2 back.
     """
 
     walker: PathWalker
@@ -136,9 +153,6 @@ class PathStatistics(eqx.Module):
 
     Attributes:
         rejected: The probabilities that each pair of neighbors refuses to swap.
-        asked: How often each pair was asked to.
-        log_ratios: The log ratios of target and reference.
-        offsets: The constants C.
         stones: The logarithms of the sums at the hotter points of each pair.
         inverse_stones: Those at the colder points.
 

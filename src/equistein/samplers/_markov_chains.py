@@ -277,7 +277,6 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     """A sampler whose chains are on the path from a reference to the target.
 
     Attributes:
-        inner: What moves the chains.
         reference: Where the path begins; None for a normal density fitted to the start.
         reaches_reference: Whether some chain is there; if not, None is no reference.
     """

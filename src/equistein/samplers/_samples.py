@@ -118,14 +118,7 @@ def load_samples(
 ) -> Samples:
     """Return samples that were saved.
 
-    Args:
-        path: The file.
-        sampler: The sampler that drew them, to continue from their `state`, which is
-            None without it.
-
-    Raises:
-        ValueError: If the file holds no samples, or a state of another sampler.
-        OSError: If there is no such file.
+    With the sampler that drew them, they can be continued from their `state`.
     """
     header, parts = load_arrays(pathlib.Path(path), _KIND)
     particles = jnp.asarray(parts["particles"])
@@ -194,9 +187,7 @@ def collect_samples(
 class NonFiniteError(FloatingPointError):
     """A run met a particle that is not finite.
 
-    Attributes:
-        step: The number of the step that gave it.
-        samples: The run up to the last finite particles.
+    `samples` are the run up to the last finite ones, `step` is that which gave it.
     """
 
     def __init__(self, message: str, step: int, samples: Samples):

@@ -24,11 +24,7 @@ class AbstractTarget(eqx.Module):
         """Return the log density of a point of the right shape."""
 
     def log_density(self, point: Point) -> Scalar:
-        """Return the log density of one point, perhaps up to a constant.
-
-        Raises:
-            ValueError: If `point` is no array of numbers of the shape of a point.
-        """
+        """Return the log density of one point, perhaps up to a constant."""
         _check_point(f"{type(self).__name__}.log_density", point, self.shape)
         return self._log_density(point)
 

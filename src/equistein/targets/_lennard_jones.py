@@ -60,9 +60,6 @@ class LennardJones(AbstractParticleSystem):
         container: The radius R of the container, instead of a trap.
         temperature: The temperature $\tau$.
 
-    Raises:
-        ValueError: If an argument is out of range, or there are a trap and a container.
-
     References:
         Köhler, Klein and Noé (2020), Equivariant Flows, section 5.1; Akhound-Sadegh et
         al. (2024), Iterated Denoising Energy Matching, for $f = 2$; Neirotti, Calvo,

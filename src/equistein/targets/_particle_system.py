@@ -34,13 +34,7 @@ _LONGEST = 0.05  # that a point moves in it
 
 
 class Minima(eqx.Module):
-    """The distinct local minima of an energy, lowest first.
-
-    Attributes:
-        points: One configuration a minimum.
-        energies: Its energy.
-        features: Its invariant features.
-    """
+    """The distinct local minima of an energy, lowest first, and their features."""
 
     points: Particles
     energies: Float[Array, " minimum"]

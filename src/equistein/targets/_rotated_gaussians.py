@@ -31,10 +31,6 @@ class RotatedGaussians(AbstractTarget):
         mean: The mean $\mu$ of one Gaussian, shape `(d,)`.
         covariance: The covariance $\Sigma$ of the same, shape `(d, d)`.
 
-    Raises:
-        ValueError: If the group is not finite, shapes do not fit, or the covariance is
-            not positive definite.
-
     References:
         Jaini, Holdijk and Welling (2021), section 3 and appendix C.2.
     """

@@ -212,3 +212,52 @@ def test_the_energy_of_a_clash_is_no_constant():
     clash, relaxed = (jnp.array([distance]) for distance in (0.2, 3.0))
     assert float(density(clash)) < -1e9
     assert np.isclose(float(density(relaxed)), -(3.0**-12) / (BOLTZMANN * 300))
+
+
+# ------------------------------------------------------ arrays of other packages
+
+
+def jax_spring(points):
+    assert isinstance(points, jax.Array)
+    return jnp.sum(points**2, axis=1), -2 * points
+
+
+def torch_spring(points):
+    """Forces by Torch's own gradient, in single precision as many models are."""
+    import torch
+
+    assert points.dtype == torch.float64
+    x = points.float().requires_grad_()
+    energies = (x**2).sum(dim=1)
+    (slopes,) = torch.autograd.grad(energies.sum(), x)
+    return energies, -slopes
+
+
+@pytest.mark.parametrize("arrays", ["jax", "torch"])
+def test_functions_of_other_arrays_give_the_same_in_one_call_a_step(arrays):
+    if arrays == "torch":
+        pytest.importorskip("torch", reason="needs Torch")
+    function = {"jax": jax_spring, "torch": torch_spring}[arrays]
+    density = from_energy_forces(function, temperature=KELVIN, arrays=arrays)
+    exact = from_energy_forces(spring, temperature=KELVIN)
+    start = jr.normal(jr.key(0), (7, 2))
+    value = jax.vmap(jax.value_and_grad(density))
+    for found, expected in zip(
+        value(start), jax.vmap(jax.value_and_grad(exact))(start), strict=True
+    ):
+        assert np.allclose(found, expected, rtol=1e-5)
+    assert (density.num_calls, density.num_evaluations) == (1, 7)
+    es.run(jr.key(1), es.MALA(0.1), density, start, num_steps=20, check=False)
+    assert density.num_evaluations == 7 * density.num_calls
+    assert 21 <= density.num_calls <= 24  # a step each, and the start
+
+
+def test_a_failed_batch_counts_each_call():
+    def one_by_one(points):
+        if len(points) > 1:
+            raise RuntimeError("too many")
+        return spring(points)
+
+    density = from_energy_forces(one_by_one, temperature=KELVIN, on_failure="reject")
+    jax.vmap(density)(jnp.ones((3, 2)))
+    assert (density.num_calls, density.num_evaluations) == (4, 3)

@@ -62,6 +62,21 @@ def test_molecules_become_files_that_are_read_again(name, tmp_path):
     assert np.allclose(again, points, atol=2e-3)
 
 
+def test_molecules_become_trajectories(tmp_path):
+    mdtraj = pytest.importorskip("mdtraj", reason="needs mdtraj")
+    points = np.random.default_rng(0).normal(size=(3, 2, 3))
+    path = tmp_path / "new.dcd"
+    check_out(path, ("H", "F"), fitted((2, 3)))
+    write_samples(path, points, None, ("H", "F"), {})
+    with mdtraj.formats.DCDTrajectoryFile(str(path)) as file:
+        assert np.allclose(file.read()[0], points, atol=1e-5)
+    topology = tmp_path / "top.pdb"
+    write_samples(topology, points[:1], None, ("H", "F"), {})
+    named = tmp_path / "named.pdb"
+    write_samples(named, points, None, ("H", "F"), {"topology": topology})
+    assert np.allclose(10 * mdtraj.load(str(named)).xyz, points, atol=1e-2)
+
+
 @pytest.mark.parametrize(
     ("data", "new"),
     [("a.xyz", "new.xyz"), ("a.xyz.gz", "new.xyz.gz"), ("a.PDB", "new.pdb"),

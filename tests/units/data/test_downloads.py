@@ -28,8 +28,9 @@ def urls():
 def test_every_address_in_the_source_is_of_https_and_of_the_readers():
     found = list(urls())
     assert {path for path, _ in found} == {
-        "data/_cache.py", "data/_labeled_images.py", "data/_qm9.py"
-    }  # fmt: skip
+        "data/_cache.py",
+        "data/_qm9.py",
+    }
     assert [url for _, url in found if not url.startswith("https://")] == []
 
 

@@ -1,13 +1,24 @@
 """Trajectories in the formats that mdtraj reads."""
 
+import dataclasses
 import importlib.util
 import pathlib
 
+import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.data import read_frames
-from equistein.models import Problem, read_dataset
+from equistein.data import DataError, read_frames, write_frames
+from equistein.groups import check_invariance, Molecule, PointCloud
+from equistein.models import (
+    default_network,
+    DenoisingSettings,
+    for_dataset,
+    LinearSettings,
+    Problem,
+    read_dataset,
+)
 from equistein.molecules import (
     is_molecules,
     TRAJECTORIES,
@@ -50,6 +61,27 @@ def test_frames_are_read_in_angstrom(ending, frames, tmp_path):
     assert found[0].symbols[:5] == ("H", "C", "H", "H", "C")
     close = np.array([each.positions for each in found])
     assert np.allclose(close, 10 * frames.xyz, atol=0.011)  # .xtc rounds
+
+
+@every_ending
+@pytest.mark.parametrize("topology", [None, PDB])
+def test_frames_are_written(ending, topology, frames, tmp_path):
+    path = tmp_path / f"frames{ending}"
+    symbols = [atom.element.symbol for atom in frames.topology.atoms]
+    write_frames(path, symbols, 10 * frames.xyz[:5], topology=topology)
+    top = {} if ending == ".h5" else {"top": str(PDB)}
+    found = mdtraj.load(str(path), **top)
+    assert np.allclose(found.xyz, frames.xyz[:5], atol=0.0011)
+    if ending == ".h5":
+        assert found.topology.n_bonds == (21 if topology else 0)
+        assert found.topology.n_residues == (3 if topology else 1)
+
+
+def test_frames_of_other_atoms_are_not_written(frames, tmp_path):
+    symbols = [atom.element.symbol for atom in frames.topology.atoms]
+    for species, at in ((symbols[1:], frames.xyz[:, 1:]), (symbols, frames.xyz[:, 1:])):
+        with pytest.raises(DataError, match="`topology`"):
+            write_frames(tmp_path / "x.xtc", species, at, topology=PDB)
 
 
 def test_stride_and_chosen_atoms(frames, tmp_path):
@@ -112,3 +144,38 @@ def test_a_fit_reads_a_trajectory(frames, tmp_path):
     )
     dataset = read_dataset(path, problem)
     assert dataset.points.shape == (25, 10, 3)
+    assert dataset.group.num_permutations == 1  # heavy atoms, none of them alike
+    assert "The topology has 9 bonds." in dataset.notes
+
+
+def test_a_fit_has_the_symmetry_of_the_bonds(frames, tmp_path):
+    path = tmp_path / "frames.dcd"
+    frames.save(str(path))
+    dataset = read_dataset(path, Problem(group="point-cloud", topology=str(PDB)))
+    assert dataset.group == Molecule(frames.topology)
+    assert default_network(dataset.group, None) == "graph"
+    dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points, float))
+    train = dataset.train().points
+    graph = for_dataset(jr.key(0), dataset, DenoisingSettings(width=8)).energy
+    assert graph.group((22, 3)).contains(dataset.group)
+    check_invariance(graph.log_density, dataset.group, train[:2])
+    linear = for_dataset(jr.key(0), dataset, LinearSettings(num_gaussians=2)).energy
+    assert linear.group((22, 3)) == dataset.group
+    features = linear.features
+    check_invariance(features, dataset.group, train[:2])
+    mirrored = train[0] * jnp.array([[1.0, 1.0, -1.0]])
+    assert not np.allclose(features(mirrored), features(train[0]), atol=1e-3)
+
+
+def test_atoms_without_bonds_count_as_alike(tmp_path):
+    topology = mdtraj.Topology()
+    residue = topology.add_residue("AR", topology.add_chain())
+    for _ in range(3):
+        topology.add_atom("AR", mdtraj.element.argon, residue)
+    positions = np.random.default_rng(0).normal(size=(9, 3, 3)).astype(np.float32)
+    path = tmp_path / "argon.pdb"
+    mdtraj.Trajectory(positions, topology).save(str(path))
+    problem = Problem(group="point-cloud", topology=str(path))
+    dataset = read_dataset(path, problem)
+    assert dataset.group == PointCloud("AAA", 3)
+    assert any("no bonds" in note for note in dataset.notes)

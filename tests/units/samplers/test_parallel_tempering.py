@@ -22,6 +22,7 @@ from equistein.samplers import (
     PathWalker,
     run,
     suppress_warnings,
+    temperatures,
 )
 from equistein.samplers._geometric_path import ess_fraction
 from equistein.samplers._ladder import (
@@ -74,6 +75,14 @@ def test_log_normalizer_is_within_its_error(tempered):
 
 
 @pytest.mark.slow
+def test_a_ladder_of_kelvins_is_relative_to_the_first():
+    betas = temperatures(300, 1200, 3)
+    assert np.allclose(betas, [1, 1 / 2, 1 / 4])
+    sampler = ParallelTempering(MALA(0.1), betas)
+    assert not sampler.adapts_ladder
+    assert np.allclose(300 / sampler.inverse_temperatures, [300, 600, 1200])
+
+
 def test_ladder_adapts_until_all_neighbors_refuse_equally(tempered):
     rejections = tempered.summary["rejections"]
     assert np.all(np.abs(rejections - rejections.mean()) < 0.1)

@@ -54,9 +54,6 @@ def evaluate(
         text: The expression; the names after it are defined for it and one another.
         variables: The values of other names.
         functions: Functions beside those that OpenMM knows.
-
-    Raises:
-        ValueError: If a name is unknown, or the text no expression.
     """
     first, *others = [part for part in text.split(";") if part.strip()]
     definitions = dict(part.split("=", 1) for part in others)

@@ -32,10 +32,6 @@ class ForceField(eqx.Module):
 
     A function of one point, the positions in nm, which can be vmapped, differentiated
     any number of times, and compiled. Its numbers are in the precision of the point.
-
-    Attributes:
-        kelvin: $T$ in K.
-        num_atoms: The number of atoms.
     """
 
     kelvin: float
@@ -155,11 +151,6 @@ def from_openmm(
         reference: Positions $x_0$ in nm, whose energies, in double precision, are
             subtracted atom by atom and bond by bond. In single precision the rest is
             then summed with less rounding.
-
-    Raises:
-        MissingOpenMM: If OpenMM is not installed.
-        ValueError: If the system has a constraint, a virtual site, a fixed atom, or a
-            force that is not translated, or a number is not positive.
     """
     check_positive("`from_openmm`", kelvin=kelvin)
     masses, terms = _translate(system)

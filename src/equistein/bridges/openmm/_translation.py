@@ -35,12 +35,7 @@ REMEDY = (
 
 
 def read_terms(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
-    """Return a force as terms.
-
-    Raises:
-        ValueError: If it is not one of those that are known, or has an option that is
-            not, with the reason and the remedy.
-    """
+    """Return a force as terms."""
     kind = force.get("type", "")
     if kind in _IGNORED:
         return []

@@ -3,10 +3,10 @@
 from equistein._check_arguments import check_arguments
 from equistein._types import Key
 from equistein.groups import (
+    AbstractCloud,
     AbstractGroup,
     Orthogonal,
     Permutations,
-    PointCloud,
     SignedPermutations,
     Signs,
     SpecialOrthogonal,
@@ -60,7 +60,7 @@ def average_over_elements(
         why = ""
         if group.order is not None:
             why = f": it has {group.order} elements, above the limit of {_MAX_ELEMENTS}"
-        elif isinstance(group, PointCloud):
+        elif isinstance(group, AbstractCloud):
             why = f" ({group.num_permutations} permutations; RBF has one, in 2 and 3 "
             why += f"dimensions, for at most {MAX_PERMUTATIONS})"
         raise ValueError(
@@ -88,7 +88,7 @@ def closed_form(
         turns = isinstance(group, SpecialOrthogonal) and group.dim == 2
         return VectorAverage(group, turns)
     # Each permutation is a copy of the sources, which would be too many.
-    if isinstance(group, PointCloud) and group.num_permutations <= MAX_PERMUTATIONS:
+    if isinstance(group, AbstractCloud) and group.num_permutations <= MAX_PERMUTATIONS:
         if group.dim == 2:
             return PlanarAverage(group)
         if group.dim == 3:

@@ -1,4 +1,4 @@
-"""Averages of the Gaussian kernel over point clouds, in the plane and in space."""
+"""Averages of the Gaussian kernel over clouds, in the plane and in space."""
 
 import abc
 
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from equistein._products import einsum, matmul
 from equistein._types import Point, Scalar
-from equistein.groups import PointCloud
+from equistein.groups import AbstractCloud
 from equistein.kernels._pairs import (
     Pairs,
     SourceRows,
@@ -28,7 +28,7 @@ MAX_PERMUTATIONS = 120  # five like particles
 class AbstractCloudAverage(AbstractClosedForm):
     """A mean over rotations of a point cloud and permutations of like particles."""
 
-    group: PointCloud
+    group: AbstractCloud
 
     @abc.abstractmethod
     def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
@@ -50,7 +50,7 @@ class AbstractCloudAverage(AbstractClosedForm):
         return jnp.maximum(squared_norms(rows, others) - 2 * largest, 0)
 
 
-def _permute(group: PointCloud, rows: SourceRows) -> Float[Array, "copy dim"]:
+def _permute(group: AbstractCloud, rows: SourceRows) -> Float[Array, "copy dim"]:
     """Return all permutations of flattened clouds, one after the other."""
     clouds = rows.reshape(len(rows), -1, group.dim)
     copies = jnp.swapaxes(clouds[:, group.permutations()], 0, 1)
@@ -137,7 +137,7 @@ def quarter_turn(rows: Float[Array, "n dim"]) -> Float[Array, "n dim"]:
 
 
 class SpatialAverage(AbstractCloudAverage):
-    r"""The Haar mean of $k(x, g y) R_g$ over `PointCloud` in space, for few particles.
+    r"""The Haar mean of $k(x, g y) R_g$ over clouds in space, for few particles.
 
     With the 3 x 3 matrix $M = \sum_i x_i y_i^\top$,
 

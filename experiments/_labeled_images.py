@@ -3,13 +3,13 @@
 import dataclasses
 import gzip
 import hashlib
+import os
 import pathlib
 from typing import Literal
 
 import numpy as np
 
-from equistein.data._array_files import DataError
-from equistein.data._cache import cache_folder, DATA_VARIABLE, fetched, local_file
+from equistein.data import cache_folder, DATA_VARIABLE, DataError
 
 Split = Literal["train", "test"]
 
@@ -134,9 +134,12 @@ def _find(
     name: str, url: str, file: str, checksum: str, download: bool
 ) -> pathlib.Path | None:
     """Return a file whose checksum is right; None if it is missing."""
+    import pooch
+
     folder, _, last = file.partition("/")
     kept = cache_folder() / f"{name}-{last}"
-    path = local_file(file) or kept
+    local = pathlib.Path(os.environ.get(DATA_VARIABLE, "")).expanduser() / file
+    path = local if local.is_file() and os.environ.get(DATA_VARIABLE) else kept
     if path.is_file():
         found = hashlib.sha256(path.read_bytes()).hexdigest()
         if found != checksum:
@@ -147,8 +150,16 @@ def _find(
         return path
     if not download:
         return None
-    remedy = f"Put {last} into the folder {folder} of ${DATA_VARIABLE}, or try again."
-    return fetched(name, url + last, f"sha256:{checksum}", kept.name, remedy)
+    try:
+        found = pooch.retrieve(
+            url + last, f"sha256:{checksum}", kept.name, kept.parent, progressbar=True
+        )
+    except Exception as error:  # the network has many ways to fail
+        raise DataError(
+            f"{name} could not be fetched: {error}. Put {last} into the folder "
+            f"{folder} of ${DATA_VARIABLE}, or try again."
+        ) from None
+    return pathlib.Path(found)
 
 
 def _digits(split: Split) -> LabeledImages:

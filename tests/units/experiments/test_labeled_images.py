@@ -8,7 +8,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from equistein.data import class_names, DataError, labeled_images
+from equistein.data import DataError
+from experiments._labeled_images import class_names, labeled_images
 
 PUBLISHED = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / "fashion_mnist"
 needs_published = pytest.mark.skipif(
