@@ -30,14 +30,14 @@ class Bonded(AbstractInternalCoordinates):
     $r$ and $r^2$ of each bond, $\theta - 1.9$ and its square of each angle between two
     bonds, and $\cos n \phi$, $\sin n \phi$ of each torsion about a bond, n from 1 to 3.
     Add `PairBasis` by `Concatenated` for atoms that are not bonded. By default all
-    atoms are distinct: constant on the orbits of `PointCloud(range(n), 3)` without
-    reflections, which the sines tell apart.
+    atoms are distinct: constant on the orbits of `PointCloud(range(n), 3)`.
 
     Args:
         bonds: The two atoms of each bond, from 0 on.
         atomic_numbers: Of each atom.
         symmetric: Whether functions of what automorphisms of the bonds exchange are
             summed: constant on the orbits of `Molecule`.
+        reflections: Whether the sines, which tell mirror images apart, are left out.
     """
 
     molecule: Molecule
@@ -49,15 +49,18 @@ class Bonded(AbstractInternalCoordinates):
         atomic_numbers: Sequence[int] | np.ndarray,
         *,
         symmetric: bool = False,
+        reflections: bool = False,
     ):
-        self.molecule = Molecule((tuple(bonds), tuple(atomic_numbers)))
+        topology = tuple(bonds), tuple(atomic_numbers)
+        self.molecule = Molecule(topology, reflections=reflections)
         self.symmetric = symmetric
 
     def terms(self) -> list[Term]:
+        step = 2 if self.molecule.reflections else 1
         terms: list[Term] = [
             (_length, np.array(self.molecule.bonds)),
             (_angle, self.angles()),
-            (lambda atoms: waves(atoms, _PERIODICITIES), self.torsions()),
+            (lambda atoms: waves(atoms, _PERIODICITIES)[::step], self.torsions()),
         ]
         return [term for term in terms if len(term[1])]
 
@@ -81,7 +84,7 @@ class Bonded(AbstractInternalCoordinates):
         self.molecule.check_shape(shape)
         if self.symmetric:
             return self.molecule
-        return PointCloud(range(shape[0]), 3, reflections=False)
+        return PointCloud(range(shape[0]), 3, reflections=self.molecule.reflections)
 
     def angles(self) -> np.ndarray:
         """Return the atoms of each angle, the middle one second."""

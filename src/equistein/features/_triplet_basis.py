@@ -173,7 +173,7 @@ class TripletBasis(AbstractPairFeatures):
         gaps = triplet[1:] - triplet[:1]
         lengths = smooth_norm(gaps, self.epsilon)
         cosine = jnp.sum(gaps[0] * gaps[1]) / (lengths[0] * lengths[1])
-        return jnp.array(self._products(*lengths, cosine, limits), triplet.dtype)
+        return jnp.array(self._products(lengths[0], lengths[1], cosine, limits))
 
     def _products(
         self, first: Array, second: Array, cosine: Array, limits: Array

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
@@ -23,7 +25,12 @@ from equistein.models._settings import (
     LinearSettings,
     Network,
 )
-from equistein.molecules import atomic_numbers_of, BOLTZMANN
+from equistein.molecules import (
+    atomic_numbers_of,
+    BOLTZMANN,
+    shared_bonds,
+    symbols_of,
+)
 
 SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
@@ -85,6 +92,11 @@ def for_data(
         linear = linear_model(group, data, blurred, atomic_numbers is not None)
         return ComparedModel(linear=linear, graph=model, settings=settings)
     if isinstance(settings, LinearSettings):
+        if isinstance(group, PointCloud) and atomic_numbers is not None:
+            bonds = shared_bonds(symbols_of(atomic_numbers), np.asarray(data))
+            if bonds:  # they are kept, and tell more of a molecule than its elements
+                topology = bonds, atomic_numbers
+                group = Molecule(topology, reflections=group.reflections)
         return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, ImageSettings):
         if not isinstance(group, ImageRotations):

@@ -41,25 +41,37 @@ _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 
 
 class PairWall(eqx.Module):
-    r"""A log density that keeps each distance in the range of a `PairBasis`.
+    r"""A log density that keeps each distance in the range that the data have.
 
-    $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
+    $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_{ij} - a_{ij}) \bigr)^2$$
 
-    with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
-    have: what they never saw is unlikely, whatever functions that end there add up to.
+    with $\delta$ how far a distance is outside the range $[a, b]$ of its pair: what
+    they never saw is unlikely, whatever functions that end there add up to.
     """
 
     basis: PairBasis
+    least: tuple[float, ...]
+    most: tuple[float, ...]
 
     def __call__(self, point: Point) -> Scalar:
-        basis = self.basis
-        distances, kinds = basis.distances(point), basis.kind_of_pairs()
-        least, most = (
-            jnp.asarray(np.array(ends)[kinds], point.dtype)
-            for ends in (basis.least, basis.most)
-        )
+        distances = self.basis.distances(point)
+        least, most = (jnp.asarray(x, point.dtype) for x in (self.least, self.most))
         outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
-        return -_WALL * jnp.sum((outside / (most - least + basis.epsilon)) ** 2)
+        width = most - least + self.basis.epsilon
+        return -_WALL * jnp.sum((outside / width) ** 2)
+
+
+def _wall(group: AbstractCloud, pairs: PairBasis, points: np.ndarray) -> PairWall:
+    """Return a wall by pairs of species or, of a molecule, by what its bonds tell."""
+    kinds = pairs.kind_of_pairs()
+    least, most = np.array(pairs.least)[kinds], np.array(pairs.most)[kinds]
+    if isinstance(group, Molecule):
+        pairs = PairBasis(range(len(group.species)), points)
+        kinds = group.orbits(np.column_stack(np.triu_indices(len(group.species), 1)))
+        alike = kinds[:, None] == kinds
+        least = np.where(alike, pairs.least, np.inf).min(axis=1)
+        most = np.where(alike, pairs.most, 0).max(axis=1)
+    return PairWall(pairs, tuple(least.tolist()), tuple(most.tolist()))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,10 +125,7 @@ def linear_model(
         normal = fit_linear(0, LinearEnergy(Quadratic(group)), data, progress=False)
         energy = LinearEnergy(waves, TemperedEnergy(normal.energy, _HEAT))
         return LinearModel(energy=energy, settings=settings, batch_size=len(data))
-    bonded = None
-    if isinstance(group, Molecule) and not group.reflections:
-        bonded = Bonded(group.bonds, group.atomic_numbers, symmetric=True)
-    if not (group.reflections or bonded):
+    if not (group.reflections or isinstance(group, Molecule)):
         raise ValueError("`network` linear needs a `group` with reflections.")
     few = 3 <= len(group.species) <= _MOST_TRIPLETS
     points = np.asarray(data)
@@ -129,9 +138,13 @@ def linear_model(
         species = species if len(set(species)) <= most else group.atomic_numbers
     pairs = PairBasis(species, points, num_gaussians=settings.num_gaussians)
     features: AbstractFeatures = pairs
-    if bonded is not None:
+    if isinstance(group, Molecule):
+        bonded = Bonded(
+            group.bonds, group.atomic_numbers, symmetric=True,
+            reflections=group.reflections,
+        )  # fmt: skip
         features = Concatenated(pairs, bonded)
     elif few and (has_atoms if settings.angles is None else settings.angles):
         features = Concatenated(pairs, TripletBasis(group.species, points))
-    energy = LinearEnergy(features, KnownEnergy(PairWall(pairs), group))
+    energy = LinearEnergy(features, KnownEnergy(_wall(group, pairs, points), group))
     return LinearModel(energy=energy, settings=settings, batch_size=len(data))

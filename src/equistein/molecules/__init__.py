@@ -44,6 +44,7 @@ from equistein.molecules._rdkit import (
     MissingRDKit as MissingRDKit,
     perceive as perceive,
     Perceived as Perceived,
+    shared_bonds as shared_bonds,
 )
 from equistein.molecules._thermal import (
     check_thermal as check_thermal,

@@ -10,6 +10,8 @@ import numpy as np
 from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import atomic_numbers_of
 
+_STRETCHED = 1.25  # the same of molecules that vibrate
+_MOST_SHARED = 1_000  # molecules whose bonds are compared
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 _MAX_FORMS = 50  # resonance structures
@@ -195,6 +197,26 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     positions = mol.GetConformer().GetPositions()[order]
     # Leave out what relaxed into another molecule.
     return positions if perceive(symbols, positions).smiles == smiles else None
+
+
+def shared_bonds(
+    symbols: Sequence[str], molecules: np.ndarray
+) -> list[tuple[int, int]]:
+    """Return the bonds by covalent radii, none unless all molecules have the same.
+
+    Nor if RDKit is not installed, or an atom has no bond or more than four.
+    """
+    if not has_rdkit():
+        return []
+    table = rdkit().GetPeriodicTable()
+    radii = np.array([table.GetRcovalent(symbol) for symbol in symbols])
+    some = molecules[:: -(-len(molecules) // _MOST_SHARED)]
+    gaps = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    bonded = (gaps < _STRETCHED * (radii[:, None] + radii)) & ~np.eye(len(radii), dtype=bool)
+    num = bonded[0].sum(axis=1)
+    if (bonded != bonded[:1]).any() or num.min() < 1 or num.max() > 4:
+        return []
+    return [(i, j) for i, j in np.argwhere(np.triu(bonded[0])).tolist()]
 
 
 def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
