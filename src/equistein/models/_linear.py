@@ -35,8 +35,6 @@ from equistein.training import fit_linear, Fitted
 _HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
 _WALL = 100.0  # kT, where a distance is outside by as much as its range
-_MOST_KINDS = 20  # of atoms by their bonds, each two of which have functions
-_FEWEST_NUMBERS = 100  # coordinates in the data to each two of them
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 
 
@@ -132,10 +130,8 @@ def linear_model(
     if settings.noise is not None:  # the ranges are those of blurred points
         drawn = np.random.default_rng(0).normal(size=(_COPIES, *points.shape))
         points = (points + settings.noise * drawn).reshape(-1, *points.shape[1:])
-    species = group.species
-    if isinstance(group, Molecule):
-        most = min(_MOST_KINDS, (data.size / _FEWEST_NUMBERS) ** 0.5)
-        species = species if len(set(species)) <= most else group.atomic_numbers
+    # Pairs of elements, beside the bonds: each two kinds of atoms would be too many.
+    species = group.atomic_numbers if isinstance(group, Molecule) else group.species
     pairs = PairBasis(species, points, num_gaussians=settings.num_gaussians)
     features: AbstractFeatures = pairs
     if isinstance(group, Molecule):
