@@ -3,8 +3,10 @@
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 
+import numpy as np
 import pytest
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
@@ -32,7 +34,7 @@ BUILDER = builder()
 def test_a_tutorial_runs(path):
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem], reason=f"needs {NEEDS[path.stem]}")
-    outputs = BUILDER.run(path.read_text())
+    outputs = BUILDER.run(path.read_text(), path)
     figures = [output for output in outputs if output.figure]
     assert figures
     assert all(output.caption for output in figures)
@@ -45,6 +47,22 @@ def test_a_tutorial_asks_checks_and_says_what_to_do(path):
     assert "\nassert " in page
     assert "\n## When " in page
     assert f"tutorials/{path.name}" in (DOCS.parent / "mkdocs.yml").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("single_precision", "unchecked")
+@pytest.mark.filterwarnings("ignore")  # a run that is far too short
+def test_what_a_page_does_not_run_writes_the_file_that_it_reads(tmp_path, monkeypatch):
+    pytest.importorskip("openmm", reason="needs OpenMM")
+    path = DOCS / "tutorials" / "alanine.md"
+    blocks = re.findall(r"```py\n(.*?)```", path.read_text(), re.DOTALL)
+    brief = "\n".join(blocks).replace("20, 400, 1_000", "4, 4, 3")
+    (tmp_path / "alanine.pdb").write_bytes(path.with_suffix(".pdb").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    exec(brief, {})
+    with np.load("alanine.npz") as new, np.load(path.with_suffix(".npz")) as saved:
+        assert new.files == saved.files
+        assert new["torsions"].shape == (3, 4, 2)
 
 
 PAGE = """# A page
