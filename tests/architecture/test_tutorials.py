@@ -14,17 +14,17 @@ TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 NEEDS = {"mixture": "numpyro", "molecules": "rdkit", "images": "sklearn"}
 
 
-def builder():
-    """The hook of the site that runs them."""
-    path = DOCS / "_tutorials.py"
-    spec = importlib.util.spec_from_file_location("build_tutorials", path)
+def hook(name):
+    """A hook of the site, such as that which runs them."""
+    path = DOCS / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"build{name}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-BUILDER = builder()
+BUILDER = hook("_tutorials")
 
 
 @pytest.mark.slow
@@ -103,3 +103,14 @@ def test_a_page_is_a_notebook():
 def test_a_page_that_fails_is_not_built():
     with pytest.raises(AssertionError):
         BUILDER.run("# A page\n\n```python\nassert 1 > 2\n```\n")
+
+
+def test_a_wide_formula_scrolls_and_not_its_page():
+    pytest.importorskip("latex2mathml", reason="needs the extra docs")
+    shown = hook("_math").on_page_content(
+        r'<div class="arithmatex">\[E = 1\]</div>'
+        r'<span class="arithmatex">\(x^2\)</span>'
+    )
+    block, inline = shown.split("</div>")
+    assert block.startswith('<div style="overflow: auto hidden"><math')
+    assert inline.startswith("<math")
