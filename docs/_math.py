@@ -15,6 +15,9 @@ def on_page_content(content: str, **_: object) -> str:
 
     def written(found: re.Match) -> str:
         display = "block" if found[1] == "div" else "inline"
-        return convert(html.unescape(found[2]), display=display)
+        formula = convert(html.unescape(found[2]), display=display)
+        # Wider than a narrow window, it scrolls by itself and not the page.
+        scrolls = f'<div style="overflow: auto hidden">{formula}</div>'
+        return scrolls if display == "block" else formula
 
     return _FORMULA.sub(written, content)

@@ -1,10 +1,11 @@
 """Tutorials are run when the site is built, which has their outputs and notebooks.
 
-A page of docs/tutorials is Markdown with blocks of Python, which run from top to bottom
-in one namespace, in an empty folder. As in a notebook, a block shows what it prints and
-the value of its last expression. A matplotlib figure becomes a picture; the comment
-`# Figure: ...` of the block describes it. With the environment variable NO_TUTORIALS
-nothing is run, and the pages show no outputs.
+A page of docs/tutorials is Markdown with blocks of Python, run from top to bottom in
+one namespace, in a folder with the files of the page's name. A block of `py` is shown
+and not run. As in a notebook, a block shows what it prints and the value of its last
+expression. A matplotlib figure becomes a picture; the comment `# Figure: ...` of the
+block describes it. With the environment variable NO_TUTORIALS nothing is run, and the
+pages show no outputs.
 """
 
 import ast
@@ -16,6 +17,7 @@ import logging
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import time
 
@@ -60,10 +62,13 @@ def run_block(code: str, namespace: dict) -> Output:
     return Output(text, picture, caption[1] if caption else "")
 
 
-def run(page: str) -> list[Output]:
-    """Run the blocks of a page in an empty folder and return what they show."""
+def run(page: str, path: pathlib.Path | None = None) -> list[Output]:
+    """Run the blocks of a page and return what they show; its path is for its files."""
     namespace: dict = {"__name__": "tutorial"}
+    files = path.absolute().parent.glob(f"{path.stem}.*") if path else ()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for file in files:
+            shutil.copy(file, folder)
         codes = [text for kind, text in split(page) if kind == "code"]
         return [run_block(code, namespace) for code in codes]
 
@@ -115,7 +120,8 @@ def on_files(files, config, **_):
         if path.parent.name != "tutorials" or path.suffix != ".md":
             continue
         page, began = file.content_string, time.perf_counter()
-        outputs = [] if "NO_TUTORIALS" in os.environ else run(page)
+        source = pathlib.Path(file.abs_src_path)
+        outputs = [] if "NO_TUTORIALS" in os.environ else run(page, source)
         _LOG.info("Ran %s in %.0f s", path, time.perf_counter() - began)
         _PAGES[file.src_uri] = shown(page, path.stem, outputs)
         made = {f"{path.stem}.ipynb": notebook(page)}

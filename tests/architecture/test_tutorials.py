@@ -3,8 +3,10 @@
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 
+import numpy as np
 import pytest
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
@@ -12,17 +14,17 @@ TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 NEEDS = {"mixture": "numpyro", "molecules": "rdkit", "images": "sklearn"}
 
 
-def builder():
-    """The hook of the site that runs them."""
-    path = DOCS / "_tutorials.py"
-    spec = importlib.util.spec_from_file_location("build_tutorials", path)
+def hook(name):
+    """A hook of the site, such as that which runs them."""
+    path = DOCS / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"build{name}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-BUILDER = builder()
+BUILDER = hook("_tutorials")
 
 
 @pytest.mark.slow
@@ -32,7 +34,7 @@ BUILDER = builder()
 def test_a_tutorial_runs(path):
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem], reason=f"needs {NEEDS[path.stem]}")
-    outputs = BUILDER.run(path.read_text())
+    outputs = BUILDER.run(path.read_text(), path)
     figures = [output for output in outputs if output.figure]
     assert figures
     assert all(output.caption for output in figures)
@@ -45,6 +47,22 @@ def test_a_tutorial_asks_checks_and_says_what_to_do(path):
     assert "\nassert " in page
     assert "\n## When " in page
     assert f"tutorials/{path.name}" in (DOCS.parent / "mkdocs.yml").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("single_precision", "unchecked")
+@pytest.mark.filterwarnings("ignore")  # a run that is far too short
+def test_what_a_page_does_not_run_writes_the_file_that_it_reads(tmp_path, monkeypatch):
+    pytest.importorskip("openmm", reason="needs OpenMM")
+    path = DOCS / "tutorials" / "alanine.md"
+    blocks = re.findall(r"```py\n(.*?)```", path.read_text(), re.DOTALL)
+    brief = "\n".join(blocks).replace("20, 400, 1_000", "4, 4, 3")
+    (tmp_path / "alanine.pdb").write_bytes(path.with_suffix(".pdb").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    exec(brief, {})
+    with np.load("alanine.npz") as new, np.load(path.with_suffix(".npz")) as saved:
+        assert new.files == saved.files
+        assert new["torsions"].shape == (3, 4, 2)
 
 
 PAGE = """# A page
@@ -85,3 +103,14 @@ def test_a_page_is_a_notebook():
 def test_a_page_that_fails_is_not_built():
     with pytest.raises(AssertionError):
         BUILDER.run("# A page\n\n```python\nassert 1 > 2\n```\n")
+
+
+def test_a_wide_formula_scrolls_and_not_its_page():
+    pytest.importorskip("latex2mathml", reason="needs the extra docs")
+    shown = hook("_math").on_page_content(
+        r'<div class="arithmatex">\[E = 1\]</div>'
+        r'<span class="arithmatex">\(x^2\)</span>'
+    )
+    block, inline = shown.split("</div>")
+    assert block.startswith('<div style="overflow: auto hidden"><math')
+    assert inline.startswith("<math")

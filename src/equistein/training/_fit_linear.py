@@ -46,8 +46,8 @@ def fit_linear(
 
     The score matching objective of $E_0 + c \cdot F$ is quadratic in c,
 
-    $$\Bigl\langle \tfrac12 |\nabla E|^2 - \Delta E \Bigr\rangle = \tfrac12 c^\top A c -
-      b \cdot c + \text{const}, \quad A = \langle J J^\top \rangle, \quad
+    $$\left\langle \tfrac12 |\nabla E|^2 - \Delta E \right\rangle = \tfrac12 c^\top A c
+      - b \cdot c + \text{const}, \quad A = \langle J J^\top \rangle, \quad
       b = \langle \Delta F - J \nabla E_0 \rangle,$$
 
     with J the Jacobian of F. Forces $f = -\nabla U / kT$ add $|\nabla E + f|^2$, with
