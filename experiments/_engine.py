@@ -10,9 +10,10 @@ from typing import Any, ClassVar, TypeAlias
 import jax.numpy as jnp
 import jax.random as jr
 import jaxtyping
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from equistein.runs import FLOOR, join_seeds, Metric, Outcome, ReportText, SEED, WARNING
+from equistein.runs import FLOOR, Metric, Outcome, ReportText, WARNING
 from equistein.samplers import collect_warnings
 from experiments._metrics import METRICS
 
@@ -23,6 +24,9 @@ Scalar: TypeAlias = Float[Array, ""]
 Key: TypeAlias = PRNGKeyArray
 Keys: TypeAlias = jaxtyping.Key[Array, "*run"]
 LogDensity: TypeAlias = Callable[[Point], Scalar]
+
+SEED = "@"
+"""Separates a part's name from a seed's number, where each seed is a part."""
 
 EXACT = -1
 """The color of what is exact, such as the floor."""
@@ -269,3 +273,28 @@ def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
     (outcome,) = join_seeds(dict(zip(names, found, strict=True))).values()
     events = [{"event": WARNING, "text": text} for text in texts]
     return dataclasses.replace(outcome, events=[*outcome.events, *events])
+
+
+def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Return the outcomes with the seeds of each entry joined into one."""
+    groups: dict[str, list[Outcome]] = {}
+    for name, outcome in outcomes.items():
+        groups.setdefault(name.partition(SEED)[0], []).append(outcome)
+    return {
+        name: _concatenate(parts) if len(parts) > 1 else parts[0]
+        for name, parts in groups.items()
+    }
+
+
+def _concatenate(parts: list[Outcome]) -> Outcome:
+    fields: dict[str, Any] = {}
+    for field in ("metrics", "history", "arrays"):
+        first, *others = (getattr(part, field) for part in parts)
+        fields[field] = {  # expensive arrays may be of the first seed alone
+            name: np.concatenate([value, *(d[name] for d in others if name in d)])
+            for name, value in first.items()
+        }
+    numbered = enumerate(part.events for part in parts)
+    events = [{"seed_index": i} | event for i, events in numbered for event in events]
+    samples = np.concatenate([part.samples for part in parts])
+    return Outcome(samples=samples, events=events, **fields)

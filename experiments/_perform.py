@@ -8,7 +8,6 @@ from typing import Any
 
 from equistein.runs import (
     FLOOR,
-    join_seeds,
     load_part,
     Outcome,
     ReportText,
@@ -23,7 +22,7 @@ from equistein.runs import (
     write_results,
 )
 from equistein.samplers import NonFiniteError
-from experiments._engine import Experiment
+from experiments._engine import Experiment, join_seeds
 
 
 def perform(

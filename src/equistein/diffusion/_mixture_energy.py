@@ -35,9 +35,6 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
         sigma_min: The least noise, in the units of the points.
         sigma_max: The largest noise.
 
-    Raises:
-        ValueError: If not `0 < sigma_min < sigma_max`.
-
     References:
         Karras et al. (2022), Elucidating the design space of diffusion-based generative
         models, section 5, for the factor of f; Grathwohl et al. (2020) for the classes.

@@ -87,9 +87,6 @@ class NoiseEnergy(AbstractNoiseEnergy):
         sigma_min: The least noise, in the units of the points.
         sigma_max: The largest noise; by default $2 s$.
 
-    Raises:
-        ValueError: If not `0 < sigma_min < sigma_max`.
-
     References:
         Karras et al. (2022), Elucidating the design space of diffusion-based generative
         models, section 5.

@@ -63,9 +63,6 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
         sigma_min: The noise $\sigma_0 > 0$, in the units of the points.
         sigma_max: The largest noise; None is `sigma_min`.
 
-    Raises:
-        ValueError: If not `0 < sigma_min <= sigma_max`.
-
     References:
         Vincent (2011), A connection between score matching and denoising autoencoders;
         Li, Chen and Sommer (2019), Learning energy-based models in high-dimensional

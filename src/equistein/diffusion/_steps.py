@@ -32,9 +32,6 @@ class StepSizes(eqx.Module):
         langevin: The Langevin step, in squared units of the points.
         stein: The step of the Stein force, in the same.
         score_clip: The largest norm of a score, in inverse units of the points.
-
-    Raises:
-        ValueError: If a step is negative, or `score_clip` not positive.
     """
 
     langevin: Scalar
@@ -162,9 +159,6 @@ class DiffusionSteps(AbstractDiffusionSteps):
         num_steps: The number of steps from the largest noise to the least.
         kernel: The kernel of the Stein force; None leaves it out.
         temperature: The temperature T of the steps at the least noises.
-
-    Raises:
-        ValueError: If `temperature` is not positive.
 
     References:
         Song et al. (2021), Score-based generative modeling through stochastic

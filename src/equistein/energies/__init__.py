@@ -18,7 +18,10 @@ from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,
 )
-from equistein.energies._linear import LinearEnergy as LinearEnergy
+from equistein.energies._linear import (
+    LinearEnergy as LinearEnergy,
+    PairWall as PairWall,
+)
 from equistein.energies._normal_equations import (
     LinearSolution as LinearSolution,
     solve_linear as solve_linear,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +13,10 @@ from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation, freeze
 from equistein.energies._joint import check_class
-from equistein.features import AbstractFeatures
+from equistein.features import AbstractFeatures, PairBasis
 from equistein.groups import AbstractGroup
+
+_WALL = 100.0  # kT, where a distance is outside by as much as its range
 
 
 @check_arguments
@@ -99,3 +102,24 @@ class LinearEnergy(AbstractEnergy):
             self.features, self.base, coefficients=jnp.asarray(coefficients, float),
             biases=None if biases is None else jnp.asarray(biases, float),
         )  # fmt: skip
+
+
+class PairWall(eqx.Module):
+    r"""A log density that keeps each distance in the range that the data have.
+
+    $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_{ij} - a_{ij}) \bigr)^2$$
+
+    with $\delta$ how far a distance is outside the range $[a, b]$ of its pair: what
+    they never saw is unlikely, whatever functions that end there add up to.
+    """
+
+    basis: PairBasis
+    least: tuple[float, ...]
+    most: tuple[float, ...]
+
+    def __call__(self, point: Point) -> Scalar:
+        distances = self.basis.distances(point)
+        least, most = (jnp.asarray(x, point.dtype) for x in (self.least, self.most))
+        outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
+        width = most - least + self.basis.epsilon
+        return -_WALL * jnp.sum((outside / width) ** 2)

@@ -47,12 +47,6 @@ class Periodic(AbstractFeatures):
         circles = radii * jnp.cos(angles), radii * jnp.sin(angles)
         return jnp.concatenate([*circles, x[~wraps]])
 
-    def laplacian(self, point: Point) -> Features:
-        wraps, periods = (constant.ravel() for constant in self._constants(point))
-        radii = periods[wraps] / (2 * jnp.pi)
-        circles = -self(point)[: 2 * wraps.sum()] / jnp.tile(radii, 2) ** 2
-        return jnp.concatenate([circles, jnp.zeros((~wraps).sum(), point.dtype)])
-
     def group(self, shape: tuple[int, ...]) -> Trivial:
         if not shape or shape[-1] != len(self.periods):
             raise ValueError(

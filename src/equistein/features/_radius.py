@@ -10,12 +10,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._products import matmul
 from equistein._types import Features, Point, Scalar
-from equistein.features._base import (
-    AbstractFeatures,
-    smooth_norm,
-    smooth_norm_laplacian,
-    SMOOTHED,
-)
+from equistein.features._base import AbstractFeatures, smooth_norm, SMOOTHED
 from equistein.groups import AbstractGroup, Orthogonal, PointCloud, Trivial
 
 
@@ -38,9 +33,6 @@ class Radius(AbstractFeatures):
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
         return smooth_norm(point, self.epsilon)[None]
-
-    def laplacian(self, point: Point) -> Features:
-        return smooth_norm_laplacian(self(point), point.shape[-1], self.epsilon)
 
     def group(self, shape: tuple[int, ...]) -> Orthogonal:
         if len(shape) != 1:
@@ -90,9 +82,6 @@ class Coordinates(AbstractFeatures):
 
     def __call__(self, point: Point) -> Features:
         return point.ravel()
-
-    def laplacian(self, point: Point) -> Features:
-        return jnp.zeros_like(point.ravel())
 
     def group(self, shape: tuple[int, ...]) -> Trivial:
         del shape

@@ -226,9 +226,6 @@ class Moments(AbstractFeatureKernel):
         ridge: The fraction $\lambda$ of the mean metric that is added to its diagonal.
         metric: The matrix G; by default it is measured on (256 of) the sources.
 
-    Raises:
-        ValueError: If `ridge` is not positive.
-
     References:
         Liu and Wang (2018), Stein Variational Gradient Descent as Moment Matching.
     """

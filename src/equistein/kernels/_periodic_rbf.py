@@ -34,9 +34,6 @@ class PeriodicRBF(AbstractRadialKernel):
         bandwidth: The length $h > 0$, in the units of the points, or a rule for it; the
             median rule by default.
         periodic: The periodic coordinates, and their periods.
-
-    Raises:
-        ValueError: If `bandwidth` is not positive.
     """
 
     bandwidth: Scalar | AbstractBandwidth

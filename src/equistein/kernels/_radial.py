@@ -105,9 +105,6 @@ class RBF(AbstractRadialKernel):
     Args:
         bandwidth: The length $h > 0$, in the units of the points, or a rule for it.
 
-    Raises:
-        ValueError: If `bandwidth` is not positive.
-
     References:
         Liu and Wang (2016), Stein Variational Gradient Descent, section 5.
     """
@@ -152,9 +149,6 @@ class IMQ(AbstractRadialKernel):
 
     Args:
         bandwidth: The length $h > 0$, in the units of the points, or a rule for it.
-
-    Raises:
-        ValueError: If `bandwidth` is not positive.
 
     References:
         Gorham and Mackey (2017), Measuring Sample Quality with Kernels.

@@ -55,12 +55,9 @@ def for_data(
 ) -> Model | LinearModel | ComparedModel:
     """Return an energy, its training and its generator that suit a group and data.
 
-    The settings choose the network, as `Problem.network` says: `ContrastiveSettings` a
-    perceptron, trained by contrastive divergence with E-SVGD, with classes as labels a
-    joint energy; `DenoisingSettings` a graph network for point clouds, sampled by
-    reverse diffusion; `ImageSettings` a U-shaped network, with classes as well;
-    `LinearSettings` an energy by one solve, but for clouds with classes as well; and
-    `ComparedSettings`, for point clouds, that energy, a graph network and both.
+    The settings choose the network, as `Problem.network` says: `ContrastiveSettings` is
+    for `features`, `DenoisingSettings` for `graph`, `ImageSettings` for `unet`. Linear
+    energies of molecules are of their bonds, where all have the same.
 
     Args:
         key: The source of the weights.

@@ -4,13 +4,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import accept_integer_key
-from equistein._types import AnyKey, Key, Particles, Point, Scalar
-from equistein.energies import KnownEnergy, LinearEnergy, TemperedEnergy
+from equistein._types import AnyKey, Key, Particles
+from equistein.energies import KnownEnergy, LinearEnergy, PairWall, TemperedEnergy
 from equistein.features import (
     AbstractFeatures,
     Bonded,
@@ -34,29 +32,7 @@ from equistein.training import fit_linear, Fitted
 
 _HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
-_WALL = 100.0  # kT, where a distance is outside by as much as its range
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
-
-
-class PairWall(eqx.Module):
-    r"""A log density that keeps each distance in the range that the data have.
-
-    $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_{ij} - a_{ij}) \bigr)^2$$
-
-    with $\delta$ how far a distance is outside the range $[a, b]$ of its pair: what
-    they never saw is unlikely, whatever functions that end there add up to.
-    """
-
-    basis: PairBasis
-    least: tuple[float, ...]
-    most: tuple[float, ...]
-
-    def __call__(self, point: Point) -> Scalar:
-        distances = self.basis.distances(point)
-        least, most = (jnp.asarray(x, point.dtype) for x in (self.least, self.most))
-        outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
-        width = most - least + self.basis.epsilon
-        return -_WALL * jnp.sum((outside / width) ** 2)
 
 
 def _wall(group: AbstractCloud, pairs: PairBasis, points: np.ndarray) -> PairWall:
@@ -140,7 +116,7 @@ def linear_model(
             reflections=group.reflections,
         )  # fmt: skip
         features = Concatenated(pairs, bonded)
-    elif few and (has_atoms if settings.angles is None else settings.angles):
+    elif few and has_atoms:
         features = Concatenated(pairs, TripletBasis(group.species, points))
     energy = LinearEnergy(features, KnownEnergy(_wall(group, pairs, points), group))
     return LinearModel(energy=energy, settings=settings, batch_size=len(data))

@@ -144,8 +144,6 @@ class LinearSettings(AbstractSettings):
     Attributes:
         num_gaussians: Functions of the distance of each pair of species.
         num_waves: For points that are no clouds, random waves averaged over the group.
-        angles: Whether angles between two neighbors are features; None is for molecules
-            of at most 20 atoms.
         noise: Noise that the data are blurred by, if they are rounded or lie on a
             subspace.
         ridge: What is added to the diagonal of the equations; None is what is best for
@@ -155,7 +153,6 @@ class LinearSettings(AbstractSettings):
 
     num_gaussians: int = 12
     num_waves: int = 200
-    angles: bool | None = None
     noise: float | None = None
     ridge: float | None = None
     sample_steps: int = 2_000

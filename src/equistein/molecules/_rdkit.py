@@ -212,7 +212,9 @@ def shared_bonds(
     radii = np.array([table.GetRcovalent(symbol) for symbol in symbols])
     some = molecules[:: -(-len(molecules) // _MOST_SHARED)]
     gaps = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
-    bonded = (gaps < _STRETCHED * (radii[:, None] + radii)) & ~np.eye(len(radii), dtype=bool)
+    bonded = (gaps < _STRETCHED * (radii[:, None] + radii)) & ~np.eye(
+        len(radii), dtype=bool
+    )
     num = bonded[0].sum(axis=1)
     if (bonded != bonded[:1]).any() or num.min() < 1 or num.max() > 4:
         return []

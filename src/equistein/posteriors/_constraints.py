@@ -116,9 +116,6 @@ class Wrapped(AbstractConstraint):
     Args:
         period: The period.
         low: The least value.
-
-    Raises:
-        ValueError: If the period is not positive and finite.
     """
 
     meaning: ClassVar[str] = "real numbers"

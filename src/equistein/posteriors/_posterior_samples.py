@@ -93,9 +93,6 @@ class PosteriorSamples(eqx.Module):
 
         Warns (`LabelSwitchingWarning`) where it has labels: all of them have the same
         mean.
-
-        Raises:
-            ValueError: If there is no parameter of this name.
         """
         parameters, values = self.posterior.parameters, self.named
         if name not in values:

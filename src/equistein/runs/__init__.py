@@ -14,12 +14,10 @@ from equistein.runs._report import (
 )
 from equistein.runs._results import (
     FLOOR as FLOOR,
-    join_seeds as join_seeds,
     load_part as load_part,
     Metric as Metric,
     Outcome as Outcome,
     save_part as save_part,
-    SEED as SEED,
     seed_outcome as seed_outcome,
     summarize as summarize,
     WARNING as WARNING,

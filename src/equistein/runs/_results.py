@@ -18,9 +18,6 @@ FLOOR = "floor"
 WARNING = "warning"
 """The kind of an event that holds a warning."""
 
-SEED = "@"
-"""Separates a part's name from a seed's number, where each seed is a part."""
-
 _KIND = "finished part"
 _FIELDS = ("metrics", "history", "arrays")  # of an outcome, by name
 
@@ -89,31 +86,6 @@ def seed_outcome(
         metrics={name: np.array([float(value)]) for name, value in metrics.items()},
         samples=np.asarray(samples), history=columns, arrays=extra, events=list(events),
     )  # fmt: skip
-
-
-def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """Return the outcomes with the seeds of each entry joined into one."""
-    groups: dict[str, list[Outcome]] = {}
-    for name, outcome in outcomes.items():
-        groups.setdefault(name.partition(SEED)[0], []).append(outcome)
-    return {
-        name: _concatenate(parts) if len(parts) > 1 else parts[0]
-        for name, parts in groups.items()
-    }
-
-
-def _concatenate(parts: list[Outcome]) -> Outcome:
-    fields: dict[str, Any] = {}
-    for field in _FIELDS:
-        first, *others = (getattr(part, field) for part in parts)
-        fields[field] = {  # expensive arrays may be of the first seed alone
-            name: np.concatenate([value, *(d[name] for d in others if name in d)])
-            for name, value in first.items()
-        }
-    numbered = enumerate(part.events for part in parts)
-    events = [{"seed_index": i} | event for i, events in numbered for event in events]
-    samples = np.concatenate([part.samples for part in parts])
-    return Outcome(samples=samples, events=events, **fields)
 
 
 def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:

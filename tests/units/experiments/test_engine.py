@@ -13,7 +13,7 @@ import pytest
 
 from equistein.runs import FLOOR, load_part, Metric, seed_outcome, UserError
 from equistein.samplers import warn_of_samples
-from experiments._engine import AbstractConfig, Entry, Experiment
+from experiments._engine import AbstractConfig, Entry, Experiment, join_seeds
 from experiments._figures import boxes, configurations, curves, histograms
 from experiments._perform import open_folder, perform
 
@@ -114,6 +114,19 @@ def test_warnings_of_a_part_are_printed_and_in_the_report(tmp_path):
     entries[0] = dataclasses.replace(entries[0], stage=loud)
     with pytest.raises(UserWarning, match="another"):
         made.stages(Config(), 0)["model"]()
+
+
+def test_the_seeds_of_a_model_are_joined():
+    event = {"event": "roll-back", "epoch": 3}
+    one, two = (
+        seed_outcome({"w1": value}, np.ones((num, 2)), events=[event])
+        for value, num in ((1.0, 3), (3.0, 2))
+    )
+    both = join_seeds({"plain@0": one, "plain@1": two, FLOOR: one})
+    assert set(both) == {"plain", FLOOR}
+    assert both["plain"].metrics["w1"].tolist() == [1.0, 3.0]
+    assert both["plain"].samples.shape == (5, 2)
+    assert [each["seed_index"] for each in both["plain"].events] == [0, 1]
 
 
 def test_an_interrupted_run_writes_what_is_finished_and_continues(tmp_path):

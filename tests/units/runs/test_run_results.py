@@ -9,7 +9,6 @@ from equistein._serialization import load_arrays, save_arrays
 from equistein.runs import (
     check_settings,
     FLOOR,
-    join_seeds,
     load_part,
     Metric,
     Outcome,
@@ -137,14 +136,6 @@ def test_what_is_not_finite_is_null():
     assert found == pytest.approx(spread)
     assert summarize({"w1": np.array([np.nan])}) == {"w1": None}
     assert summarize({"w1": np.array([2.0])}) == {"w1": 2.0}  # one seed has no spread
-
-
-def test_the_seeds_of_a_model_are_join_seeds():
-    both = join_seeds({"plain@0": outcome(), "plain@1": outcome(2), FLOOR: outcome()})
-    assert set(both) == {"plain", FLOOR}
-    assert both["plain"].metrics["w1"].tolist() == [1.0, 3.0, 1.0, 3.0]
-    assert both["plain"].samples.shape == (5, 2)
-    assert [event["seed_index"] for event in both["plain"].events] == [0, 1]
 
 
 def test_a_report_is_made_of_the_folder(folder, monkeypatch):
