@@ -37,9 +37,6 @@ class BlurredNormals(eqx.Module):
         group: The symmetry, a finite group.
         labels: The class of each point, -1 where it is unknown; None for one class.
         num_classes: The number of classes.
-
-    Raises:
-        ValueError: If there are fewer than two points.
     """
 
     group: AbstractFiniteGroup

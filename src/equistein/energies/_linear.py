@@ -113,8 +113,8 @@ class PairWall(eqx.Module):
     they never saw is unlikely, whatever functions that end there add up to.
     """
 
-    basis: PairBasis
-    least: tuple[float, ...]
+    basis: PairBasis  # whose distances, in its order
+    least: tuple[float, ...]  # of each pair
     most: tuple[float, ...]
 
     def __call__(self, point: Point) -> Scalar:

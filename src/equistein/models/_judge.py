@@ -95,6 +95,11 @@ _NO_GAIN = (
     "normal distributions as wide as the data, on held-out points: fit for more epochs "
     "or with another network, unless the data are normal."
 )
+_LOWER = (
+    "The learned energies of samples are {:.3g} below those of the data, which spread "
+    "by {:.2g}: the data lack such shapes. Give more data, forces, or a topology."
+)
+_FAR = 6.0  # spreads
 _LEAST_GAIN = 0.01  # of a loss of denoising
 _UNSURE = 0.5  # nats, of an error with which nothing can be said
 _CAPTIONS = {
@@ -160,6 +165,11 @@ def judge(
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in names)
     if gain <= gain_error < _UNSURE:
         reasons = [*reasons, _NO_GAIN.format(gain, gain_error)]
+        warn_of_samples(reasons[-1])
+    known, drawn = (values_at(energy, points[:num]) for points in (first, samples))
+    gap, spread = float(known.mean() - drawn.mean()), float(known.std())
+    if gap > _FAR * spread:
+        reasons = [*reasons, _LOWER.format(gap, spread)]
         warn_of_samples(reasons[-1])
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}

@@ -199,6 +199,7 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     return positions if perceive(symbols, positions).smiles == smiles else None
 
 
+@check_arguments
 def shared_bonds(
     symbols: Sequence[str], molecules: np.ndarray
 ) -> list[tuple[int, int]]:

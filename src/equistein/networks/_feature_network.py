@@ -29,9 +29,6 @@ class FeatureNetwork(AbstractNetwork):
         network: The function $h$ of the standardized features.
         features: The feature map $F$.
         data: The data, stacked on axis 0.
-
-    Raises:
-        ValueError: If a feature is constant over the data.
     """
 
     network: Callable[[Features], Float[Array, "*class"]]
@@ -94,9 +91,6 @@ class Symmetrized(AbstractNetwork):
     Args:
         network: The network to make invariant.
         symmetry: A finite group.
-
-    Raises:
-        ValueError: If the group is not finite.
     """
 
     network: AbstractNetwork

@@ -80,9 +80,6 @@ class Interval(AbstractConstraint):
     Args:
         low: The lower end $a$.
         high: The upper end $b > a$.
-
-    Raises:
-        ValueError: If the ends are not finite, or not in this order.
     """
 
     meaning: ClassVar[str] = "numbers strictly inside the interval"

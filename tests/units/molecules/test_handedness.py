@@ -87,6 +87,25 @@ def test_samples_have_one_hand_if_the_data_have(mirrored, tmp_path, single_preci
     assert np.all(triple_product(np.asarray(drawn)) == triple_product(frames(1)))
 
 
+def test_a_linear_energy_is_of_the_bonds_that_all_molecules_have():
+    settings, points = es.models.LinearSettings(), frames(30)
+    numbers = es.molecules.atomic_numbers_of(SPECIES)
+    assert es.molecules.shared_bonds(SPECIES, points) == [(0, i) for i in range(1, 5)]
+
+    def group_of(points):
+        data = jnp.asarray(points, jnp.float32)
+        cloud = es.groups.PointCloud(SPECIES, 3)
+        given = {"settings": settings, "atomic_numbers": numbers}
+        return es.models.for_data(0, cloud, data, **given).energy.group((5, 3))
+
+    bonded = group_of(points)
+    assert isinstance(bonded, es.groups.Molecule)
+    assert bonded.reflections
+    points[3, 4] *= 3  # a bond is broken
+    assert es.molecules.shared_bonds(SPECIES, points) == []
+    assert isinstance(group_of(points), es.groups.PointCloud)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["linear", "graph"])
 @pytest.mark.parametrize("mirrored", [0.0, 0.5])
