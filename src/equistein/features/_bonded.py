@@ -21,6 +21,7 @@ from equistein.groups import AbstractCloud, Molecule, PointCloud
 
 _ANGLE = 1.9  # radians, that of most angles
 _PERIODICITIES = 3
+_HARMONIC_PENALTY = 1e-6
 
 
 @check_arguments
@@ -66,10 +67,20 @@ class Bonded(AbstractInternalCoordinates):
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the squares of bonds that have a negative sign."""
-        bonds, found = np.array(self.molecule.bonds), np.zeros(len(coefficients), bool)
-        num = 2 * len(self.sum_alike(jnp.zeros(len(bonds)), bonds))
+        num, found = self._num_of(1), np.zeros(len(coefficients), bool)
         found[1:num:2] = coefficients[1:num:2] < 0
         return found
+
+    def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return almost none for lengths and angles: a ridge would widen them."""
+        found = np.ones(self.size(shape))
+        found[: self._num_of(2)] = _HARMONIC_PENALTY
+        return found
+
+    def _num_of(self, num: int) -> int:
+        """Return how many features of two functions the first terms have."""
+        sums = [self.sum_alike(jnp.zeros((len(at), 2)), at) for _, at in self.terms()]
+        return sum(each.size for each in sums[:num])
 
     def sum_alike(
         self, values: Float[Array, "term *value"], atoms: np.ndarray

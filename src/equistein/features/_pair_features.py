@@ -94,7 +94,9 @@ class AbstractPairSums(AbstractPairFeatures):
         first, second, _ = self._pairs()
         gaps, kinds = pair_differences(point, (first, second)), self.blocks()
         r = smooth_norm(gaps, self.epsilon)
-        slopes, bends = two_derivatives(self.functions, r)
+        ones = jnp.ones_like(r)
+        slope = lambda at: jax.jvp(self.functions, (at,), (ones,))[1]
+        slopes, bends = jax.jvp(slope, (r,), (ones,))
         spread = smooth_norm_laplacian(r, point.shape[-1], self.epsilon)
         steep = 1 - (self.epsilon / r) ** 2  # |grad r|^2
         # Both particles of a pair move, and each contributes the Laplacian in r.
@@ -161,15 +163,6 @@ def as_exponents(needs: str, others: int, powers: Sequence[Any]) -> tuple[Any, .
     if 0 in powers or not len(powers) + others:
         raise ValueError(f"{needs}, other than 0, or other terms, but got {powers!r}.")
     return tuple(int(p) if float(p).is_integer() else float(p) for p in powers)
-
-
-def two_derivatives(
-    functions: Callable[[Array], Array], places: Float[Array, " place"]
-) -> tuple[Float[Array, "place function"], Float[Array, "place function"]]:
-    """Return the first and second derivatives of functions of one number each."""
-    ones = jnp.ones_like(places)
-    slope = lambda at: jax.jvp(functions, (at,), (ones,))[1]
-    return jax.jvp(slope, (places,), (ones,))
 
 
 @check_arguments

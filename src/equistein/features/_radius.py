@@ -90,10 +90,7 @@ class Coordinates(AbstractFeatures):
 
 @check_arguments
 class Concatenated(AbstractFeatures):
-    """The features of several maps that are constant on the same orbits.
-
-    Of clouds some parts may be constant on larger orbits: then not all are.
-    """
+    """The features of several maps, constant on the orbits of the smallest group."""
 
     parts: tuple[AbstractFeatures, ...]
 
