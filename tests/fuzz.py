@@ -85,7 +85,7 @@ def trouble(reader, name, content, place=None):
     finally:
         signal.alarm(0)
     used = _most_bytes()
-    return f"{used} bytes of memory" if used > max(before, BYTES) else None
+    return f"{used} bytes of memory" if used - before > BYTES else None
 
 
 def _most_bytes():

@@ -116,7 +116,8 @@ def _read(
                     "frames of the same formula."
                 )
         names = ("x", "file_energy_eV", "file_forces")
-        stacked = zip(names, stack_molecules(frames, symbols), strict=True)
+        bonds = getattr(fitted.group, "bonds", ())
+        stacked = zip(names, stack_molecules(frames, symbols, bonds), strict=True)
         return {name: values for name, values in stacked if np.isfinite(values).any()}
     if given := [f"--{k.replace('_', '-')}" for k, v in options.items() if v]:
         raise UserError(f"{', '.join(given)}: for molecules, but {path} has none.")

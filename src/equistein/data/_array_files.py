@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from equistein._limits import check_read_size, LimitError
-from equistein.molecules import Molecule
+from equistein.molecules import has_rdkit, Molecule, order_by_bonds
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
@@ -169,15 +169,20 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
 
 
 def stack_molecules(
-    molecules: Sequence[Molecule], symbols: Sequence[str]
+    molecules: Sequence[Molecule],
+    symbols: Sequence[str],
+    bonds: Sequence[tuple[int, int]] = (),
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return positions, energies and forces of molecules, NaN where unknown.
 
     They must have the elements `symbols`, whose order each molecule's atoms are put
-    into, since those of one element are alike.
+    into: those of one element are alike, but for `bonds`, where RDKit finds these.
     """
     places = np.argsort(np.argsort(symbols, kind="stable"))
     orders = [np.argsort(each.symbols, kind="stable")[places] for each in molecules]
+    if bonds and has_rdkit():
+        found = (order_by_bonds(each, symbols, bonds) for each in molecules)
+        orders = [new or old for new, old in zip(found, orders, strict=True)]
     pairs = list(zip(molecules, orders, strict=True))
     unknown = np.full((len(symbols), 3), np.nan)
     forces = [unknown if m.forces is None else m.forces[order] for m, order in pairs]

@@ -85,11 +85,7 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
         return Evaluation(energy, self.network.classes(point, noise / scale))
 
     def condition(self, label: int | np.integer) -> "MixtureNoiseEnergy":
-        """Return the energies of one class.
-
-        Raises:
-            ValueError: If there are no classes, or not this one.
-        """
+        """Return the energies of one class."""
         if not self.has_classes:
             raise ValueError(f"`label` was {label!r}, but this energy has no classes.")
         num = len(self.normals.log_shares)

@@ -237,10 +237,6 @@ class HeunSteps(AbstractDiffusionSteps):
         score_clip: The largest norm of a score at the least noise, in inverse units of
             the points; at other levels as much smaller as the noise is larger.
 
-    Raises:
-        ValueError: If `num_steps` is not a positive integer, or `score_clip` not
-            positive.
-
     References:
         Kloeden and Platen (1992), Numerical Solution of Stochastic Differential
         Equations, section 15.1; Karras et al. (2022), Elucidating the design space of

@@ -1,7 +1,6 @@
 """Functions of two neighbors of a particle, and of sums over all of them."""
 
 import itertools
-import operator
 from collections.abc import Hashable, Sequence
 
 import jax
@@ -112,7 +111,8 @@ class TripletBasis(AbstractPairFeatures):
         # Not a product of stacked functions, which XLA would compute many times.
         columns = table.reshape(len(self.ranges), -1)[kinds].T
         zero = jnp.zeros(len(kinds), point.dtype)
-        triplet_sum = jnp.sum(sum(map(operator.mul, columns, functions), zero))
+        each = (c * f for c, f in zip(columns, functions, strict=True))
+        triplet_sum = jnp.sum(sum(each, zero))
         return triplet_sum + matmul(more, embedded)
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
@@ -173,7 +173,8 @@ class TripletBasis(AbstractPairFeatures):
         gaps = triplet[1:] - triplet[:1]
         lengths = smooth_norm(gaps, self.epsilon)
         cosine = jnp.sum(gaps[0] * gaps[1]) / (lengths[0] * lengths[1])
-        return jnp.array(self._products(lengths[0], lengths[1], cosine, limits))
+        functions = self._products(lengths[0], lengths[1], cosine, limits)
+        return jnp.array(functions, triplet.dtype)
 
     def _products(
         self, first: Array, second: Array, cosine: Array, limits: Array

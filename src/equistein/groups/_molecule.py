@@ -12,9 +12,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Int
 
-from equistein._check_arguments import check_arguments
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
-from equistein._types import Key, Point
+from equistein._types import AnyKey, Point
 from equistein.groups._point_cloud import AbstractCloud, encode_species
 
 Bonds = tuple[tuple[int, int], ...]
@@ -96,12 +96,15 @@ class Molecule(AbstractCloud):
         moved = self.generators()[:, rows].tolist()
         images = [[places[tuple(one_way(row))] for row in each] for each in moved]
         labels = np.arange(len(rows))
-        for _ in rows:  # at most
+        before = labels[:0]
+        while not np.array_equal(labels, before):
+            before = labels
             each = labels[np.array(images, int).reshape(-1, len(rows))]
             labels = np.vstack([labels, each]).min(axis=0)
         return labels
 
-    def sample_permutation(self, key: Key) -> Int[Array, " atom"]:
+    @accept_integer_key
+    def sample_permutation(self, key: AnyKey) -> Int[Array, " atom"]:
         chain, table = self._chain, jnp.asarray(self._chain.table)
         rows = jr.randint(key, chain.sizes.shape, 0, jnp.asarray(chain.sizes))
         rows = rows + jnp.asarray(chain.starts)

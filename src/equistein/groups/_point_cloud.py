@@ -127,7 +127,7 @@ class AbstractCloud(AbstractGroup):
             raise ValueError(
                 f"{name} of {expected[0]} particles in {self.dim} dimensions acts on "
                 f"points of shape {expected}, but got points of shape {shape}. Give "
-                "one species label, or one atom of the topology, for each particle, "
+                "one label in `species`, or one atom in `topology`, for each particle, "
                 "and the dimension of space."
             )
 
@@ -192,7 +192,8 @@ class PointCloud(AbstractCloud):
                 row[like] = shuffled
         return permutations
 
-    def sample_permutation(self, key: Key) -> Int[Array, " atom"]:
+    @accept_integer_key
+    def sample_permutation(self, key: AnyKey) -> Int[Array, " atom"]:
         permutation = jnp.arange(len(self.species))
         groups = self._members()
         for members, group_key in zip(groups, jr.split(key, len(groups)), strict=True):

@@ -89,9 +89,6 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
             elements are used; None for the exact average.
         key: The key of the Haar sample.
 
-    Raises:
-        ValueError: If `num_samples` is needed and missing, or is given without `key`.
-
     References:
         Jaini, Holdijk and Welling (2021), Example 3; Reisert and Burkhardt (2007),
         Learning Equivariant Functions with Matrix Valued Kernels.
@@ -136,9 +133,6 @@ class Invariant(AbstractGroupKernel[AverageOverElements], AbstractScalarKernel):
         group: The symmetry to average over.
         num_samples: As for `Equivariant`; None for all elements of a finite group.
         key: The key of the Haar sample.
-
-    Raises:
-        ValueError: If `num_samples` is needed and missing, or is given without `key`.
 
     References:
         Jaini, Holdijk and Welling (2021), Examples 1 and 2.

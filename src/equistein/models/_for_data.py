@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
@@ -25,12 +23,7 @@ from equistein.models._settings import (
     LinearSettings,
     Network,
 )
-from equistein.molecules import (
-    atomic_numbers_of,
-    BOLTZMANN,
-    shared_bonds,
-    symbols_of,
-)
+from equistein.molecules import atomic_numbers_of, BOLTZMANN
 
 SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
@@ -56,8 +49,7 @@ def for_data(
     """Return an energy, its training and its generator that suit a group and data.
 
     The settings choose the network, as `Problem.network` says: `ContrastiveSettings` is
-    for `features`, `DenoisingSettings` for `graph`, `ImageSettings` for `unet`. Linear
-    energies of molecules are of their bonds, where all have the same.
+    for `features`, `DenoisingSettings` for `graph`, `ImageSettings` for `unet`.
 
     Args:
         key: The source of the weights.
@@ -89,11 +81,6 @@ def for_data(
         linear = linear_model(group, data, blurred, atomic_numbers is not None)
         return ComparedModel(linear=linear, graph=model, settings=settings)
     if isinstance(settings, LinearSettings):
-        if isinstance(group, PointCloud) and atomic_numbers is not None:
-            bonds = shared_bonds(symbols_of(atomic_numbers), np.asarray(data))
-            if bonds:  # they are kept, and tell more of a molecule than its elements
-                topology = bonds, atomic_numbers
-                group = Molecule(topology, reflections=group.reflections)
         return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, ImageSettings):
         if not isinstance(group, ImageRotations):
@@ -129,13 +116,20 @@ def default_network(
 def for_dataset(
     key: Key, dataset: Dataset, settings: AbstractSettings | None = None
 ) -> Model | LinearModel | ComparedModel:
-    """Return a model of what training sees of a data set, and of its forces in kT."""
+    """Return a model of what training sees of a data set, and of its forces in kT.
+
+    Linear energies of molecules have the symmetry of the bonds that all have.
+    """
     train = dataset.preview().train()
     settings = settings or SETTINGS[default_network(train.group, train.labels)]
-    model = for_data(
-        key, train.group, train.points, train.labels, settings=settings,
-        atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
-    )  # fmt: skip
+    numbers = atomic_numbers_of(train.species) if train.species else None
+    group = train.group
+    if type(settings) is LinearSettings and numbers and isinstance(group, PointCloud):
+        bonds = train.shared_bonds()
+        if bonds:  # they tell more of a molecule than its elements
+            group = Molecule((bonds, numbers), reflections=group.reflections)
+    known = {"settings": settings, "atomic_numbers": numbers}
+    model = for_data(key, group, train.points, train.labels, **known)
     about = {**model.about, **train.about()}
     forces = None
     if train.forces is not None and train.kelvin is not None:

@@ -38,13 +38,14 @@ _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 def _wall(group: AbstractCloud, pairs: PairBasis, points: np.ndarray) -> PairWall:
     """Return a wall by pairs of species or, of a molecule, by what its bonds tell."""
     kinds = pairs.kind_of_pairs()
-    least, most = np.array(pairs.least)[kinds], np.array(pairs.most)[kinds]
     if isinstance(group, Molecule):
         pairs = PairBasis(range(len(group.species)), points)
         kinds = group.orbits(np.column_stack(np.triu_indices(len(group.species), 1)))
-        alike = kinds[:, None] == kinds
-        least = np.where(alike, pairs.least, np.inf).min(axis=1)
-        most = np.where(alike, pairs.most, 0).max(axis=1)
+    own = pairs.kind_of_pairs()
+    least, most = np.full(len(own), np.inf), np.zeros(len(own))
+    np.minimum.at(least, kinds, np.array(pairs.least)[own])
+    np.maximum.at(most, kinds, np.array(pairs.most)[own])
+    least, most = least[kinds], most[kinds]
     return PairWall(pairs, tuple(least.tolist()), tuple(most.tolist()))
 
 

@@ -42,9 +42,9 @@ from equistein.molecules._rdkit import (
     graph_smiles as graph_smiles,
     has_rdkit as has_rdkit,
     MissingRDKit as MissingRDKit,
+    order_by_bonds as order_by_bonds,
     perceive as perceive,
     Perceived as Perceived,
-    shared_bonds as shared_bonds,
 )
 from equistein.molecules._thermal import (
     check_thermal as check_thermal,

@@ -9,10 +9,10 @@ import numpy as np
 
 from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import atomic_numbers_of
+from equistein.molecules._frames import Molecule
 
-_STRETCHED = 1.25  # the same of molecules that vibrate
-_MOST_SHARED = 1_000  # molecules whose bonds are compared
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
+_STRETCHED = 1.25  # the same where molecules vibrate
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 _MAX_FORMS = 50  # resonance structures
 _MOST_MATCHES = 1_000_000
@@ -200,26 +200,18 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
 
 
 @check_arguments
-def shared_bonds(
-    symbols: Sequence[str], molecules: np.ndarray
-) -> list[tuple[int, int]]:
-    """Return the bonds by covalent radii, none unless all molecules have the same.
-
-    Nor if RDKit is not installed, or an atom has no bond or more than four.
-    """
-    if not has_rdkit():
-        return []
-    table = rdkit().GetPeriodicTable()
-    radii = np.array([table.GetRcovalent(symbol) for symbol in symbols])
-    some = molecules[:: -(-len(molecules) // _MOST_SHARED)]
-    gaps = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
-    bonded = (gaps < _STRETCHED * (radii[:, None] + radii)) & ~np.eye(
-        len(radii), dtype=bool
-    )
-    num = bonded[0].sum(axis=1)
-    if (bonded != bonded[:1]).any() or num.min() < 1 or num.max() > 4:
-        return []
-    return [(i, j) for i, j in np.argwhere(np.triu(bonded[0])).tolist()]
+def order_by_bonds(
+    molecule: Molecule, symbols: Sequence[str], bonds: Sequence[tuple[int, int]]
+) -> list[int]:
+    """Return which atom takes each place of a molecule with bonds, or nothing."""
+    chem = rdkit()
+    found = without_bonds(molecule.symbols, molecule.positions)
+    options = {"useVdw": True, "covFactor": _STRETCHED}
+    chem.rdDetermineBonds.DetermineConnectivity(found, **options)
+    wanted = without_bonds(symbols, None)
+    for i, j in bonds:
+        wanted.AddBond(i, j, chem.BondType.SINGLE)
+    return list(found.GetSubstructMatch(wanted))
 
 
 def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:

@@ -109,9 +109,6 @@ class EGNN(AbstractNoiseNetwork):
         num_centers: Their number.
         key: The source of the weights.
 
-    Raises:
-        ValueError: If there are fewer than two atoms, or a number is not positive.
-
     References:
         Satorras, Hoogeboom and Welling (2021), E(n) equivariant graph neural networks,
         section 3.3 and appendix C (attention).

@@ -52,10 +52,6 @@ class SteerableConv(eqx.Module):
         image_size: The side of the input.
         key: The source of the weights.
 
-    Raises:
-        ValueError: If a number is out of range, or the stride would not commute with a
-            quarter rotation.
-
     References:
         Cohen and Welling (2016), Group equivariant convolutional networks; Weiler and
         Cesa (2019), General E(2)-equivariant steerable CNNs.

@@ -50,9 +50,6 @@ class SteerableUNet(AbstractNoiseNetwork):
         num_classes: The number of classes, or None.
         key: The source of the weights.
 
-    Raises:
-        ValueError: If an argument is out of range, or the images are not square.
-
     References:
         Salimans and Ho (2021), Should EBMs model the energy or the score?, for the
         product; Ronneberger, Fischer and Brox (2015); Weiler and Cesa (2019).

@@ -160,11 +160,7 @@ class Parameters(eqx.Module):
         return self._by_name(np.arange(self.dim), np.split)
 
     def flatten(self, tree: PyTree) -> Float[Array, " dim"]:
-        """Return the flat point of a tree of values.
-
-        Raises:
-            ValueError: If the tree has other names or shapes than the example.
-        """
+        """Return the flat point of a tree of values."""
         leaves, structure = jax.tree.flatten(tree)
         if structure != self.structure:
             raise ValueError(
@@ -195,11 +191,7 @@ class Parameters(eqx.Module):
         return jnp.sum(jnp.stack(each))
 
     def free(self, point: Float[Array, " dim"]) -> dict[str, Float[Array, "*free"]]:
-        """Return the free numbers of each parameter, by name.
-
-        Raises:
-            ValueError: If the point has another shape.
-        """
+        """Return the free numbers of each parameter, by name."""
         if point.shape != (self.dim,):
             raise ValueError(
                 f"`point` must have shape ({self.dim},), but got {point.shape}. "

@@ -88,22 +88,44 @@ def test_samples_have_one_hand_if_the_data_have(mirrored, tmp_path, single_preci
 
 
 def test_a_linear_energy_is_of_the_bonds_that_all_molecules_have():
-    settings, points = es.models.LinearSettings(), frames(30)
-    numbers = es.molecules.atomic_numbers_of(SPECIES)
-    assert es.molecules.shared_bonds(SPECIES, points) == [(0, i) for i in range(1, 5)]
+    settings, points = es.models.LinearSettings(), frames(230)
+    assert dataset(points).shared_bonds() == [(0, i) for i in range(1, 5)]
 
     def group_of(points):
-        data = jnp.asarray(points, jnp.float32)
-        cloud = es.groups.PointCloud(SPECIES, 3)
-        given = {"settings": settings, "atomic_numbers": numbers}
-        return es.models.for_data(0, cloud, data, **given).energy.group((5, 3))
+        model = es.models.for_dataset(jr.key(0), dataset(points), settings)
+        return model.energy.group((5, 3))
 
     bonded = group_of(points)
     assert isinstance(bonded, es.groups.Molecule)
     assert bonded.reflections
-    points[3, 4] *= 3  # a bond is broken
-    assert es.molecules.shared_bonds(SPECIES, points) == []
+    points[203, 4] *= 3  # a bond is broken
+    assert dataset(points).shared_bonds() == []
     assert isinstance(group_of(points), es.groups.PointCloud)
+
+
+def test_metals_and_straight_molecules_are_by_their_elements():
+    rng = np.random.default_rng(0)
+    row = np.array([[0, 0, 0], [1.16, 0, 0], [-1.16, 0, 0]])
+    row = row + 0.03 * rng.normal(size=(50, 3, 3))
+    for species, points in ((("C", "O", "O"), row), (("Na", "Na", "Na"), 2.6 * row)):
+        cloud = es.groups.PointCloud(species, 3)
+        known = {"group": cloud, "species": species}
+        data = es.data.Dataset(jnp.asarray(points), None, **known)
+        assert data.shared_bonds() == []
+
+
+def test_atoms_are_put_into_the_order_of_the_bonds():
+    water = np.array([[0, 0, 0], [0.96, 0, 0], [-0.24, 0.93, 0]])
+    two, symbols = np.concatenate([water, water + [3, 0, 0.5]]), ("O", "H", "H") * 2
+    bonds = [(0, 1), (0, 2), (3, 4), (3, 5)]
+    for order in ([3, 1, 2, 0, 5, 4], [1, 2, 4, 5, 0, 3]):
+        names = tuple(np.array(symbols)[order])
+        molecule = es.molecules.Molecule(names, two[order], forces=two[order])
+        points, _, forces = es.data.stack_molecules([molecule], symbols, bonds)
+        lengths = [np.linalg.norm(points[0][i] - points[0][j]) for i, j in bonds]
+        assert np.max(lengths) < 1
+        assert np.array_equal(points, forces)
+    assert es.molecules.order_by_bonds(molecule, symbols, [(0, 3)]) == []
 
 
 @pytest.mark.slow
