@@ -73,9 +73,12 @@ class Sample:
         part = f".{self.out.name}.{secrets.token_hex(4)}{PART}"
         with remove_at_end(self.out.with_name(part)) as folder:
             folder.mkdir()
+            whole = folder / self.out.name
+            if self.topology is not None:  # another molecule's fails before the draw
+                center = np.asarray(fitted.reference.center)[None]
+                write_samples(whole, center, label, species, about)
             points = fitted.sample(key, self.num_samples, label=label, progress=True)
             points = np.asarray(points)
-            whole = folder / self.out.name
             write_samples(whole, points, label, species, about)
             whole.replace(self.out)
         text = f"samples of shape {points.shape[1:]}"
