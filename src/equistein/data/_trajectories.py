@@ -67,6 +67,9 @@ def write_frames(
         topology: A file of the same atoms, whose names, residues and bonds an .h5 or
             .pdb has; by default all are in one residue, without bonds.
     """
+    path, endings = pathlib.Path(path), (*TRAJECTORIES, ".pdb")
+    if path.suffix.lower() not in endings:
+        raise DataError(f"{path} must end in {', '.join(endings)}.")
     mdtraj, at = _mdtraj(), np.asarray(positions, np.float32) / 10
     if topology is not None:
         top = mdtraj.load_topology(str(topology))
