@@ -19,7 +19,7 @@ _TO_HOT, _TO_TARGET = 1, 2
 
 
 @check_arguments
-def temperatures(kelvin: float, hottest: float, num: int) -> np.ndarray:
+def temperatures(kelvin: float | int, hottest: float | int, num: int) -> np.ndarray:
     r"""Return the inverse temperatures of a ladder in K, for `ParallelTempering`.
 
     $$\beta_k = T_0 / T_k = (T_0 / T_{n - 1})^{k / (n - 1)}$$
