@@ -96,7 +96,7 @@ class TripletBasis(AbstractPairFeatures):
         return jnp.concatenate([sums, self._embedded(point)])
 
     def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
-        r"""Return $c \cdot F(x)$, by the distances of all pairs: ten times as fast."""
+        r"""Return $c \cdot F(x)$, by the distances of all pairs, each once."""
         triplets, kinds = self._triplets()
         embedded, coefficients = self._embedded(point), coefficients.astype(point.dtype)
         table, more = jnp.split(coefficients, [coefficients.size - embedded.size])

@@ -144,10 +144,9 @@ def judge(
     from equistein.models._figures import figures  # matplotlib is not always needed
 
     sample_key, metrics_key, class_key, split_key, motion_key = jr.split(key, 5)
-    with collect_warnings() as reasons:
+    with collect_warnings() as texts:
         samples = fitted.sample(sample_key, num_samples, progress=progress)
-    for text in reasons:
-        warn_of_samples(text)
+    reasons = list(texts)
     data = fitted.group.project_points(dataset.points)
     energy, feature_map = fitted.energy, _feature_map(motion_key, fitted)
     split, half = jr.permutation(split_key, len(data)), len(data) // 2
@@ -164,13 +163,13 @@ def judge(
     names = ("gain_over_normal", "gain_over_normal_error")
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in names)
     if gain <= gain_error < _UNSURE:
-        reasons = [*reasons, _NO_GAIN.format(gain, gain_error)]
-        warn_of_samples(reasons[-1])
+        reasons.append(_NO_GAIN.format(gain, gain_error))
     known, drawn = (values_at(energy, points[:num]) for points in (first, samples))
     gap, spread = float(known.mean() - drawn.mean()), float(known.std())
     if gap > _FAR * spread:
-        reasons = [*reasons, _LOWER.format(gap, spread)]
-        warn_of_samples(reasons[-1])
+        reasons.append(_LOWER.format(gap, spread))
+    for text in reasons:
+        warn_of_samples(text)
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}

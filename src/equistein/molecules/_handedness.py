@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules._rdkit import has_rdkit, rdkit, without_bonds
+from equistein.molecules._rdkit import connected, has_rdkit, rdkit
 
 _REACH = (1.25, 1.4, 1.1)  # covalent radii that a bond spans; strained, others do
 _MOST = 500  # molecules that are looked at
@@ -22,9 +22,7 @@ def stereo_smiles(
     Single bonds join close atoms, whatever the valences, so that a strained molecule
     has a hand as well. Both are the same if the molecule is achiral.
     """
-    chem = rdkit()
-    mol = without_bonds(symbols, positions)
-    chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=reach)
+    chem, mol = rdkit(), connected(symbols, positions, reach)
     mol.UpdatePropertyCache(strict=False)
     chem.FastFindRings(mol)
     chem.AssignStereochemistryFrom3D(mol)

@@ -204,14 +204,19 @@ def order_by_bonds(
     molecule: Molecule, symbols: Sequence[str], bonds: Sequence[tuple[int, int]]
 ) -> list[int]:
     """Return which atom takes each place of a molecule with bonds, or nothing."""
-    chem = rdkit()
-    found = without_bonds(molecule.symbols, molecule.positions)
-    options = {"useVdw": True, "covFactor": _STRETCHED}
-    chem.rdDetermineBonds.DetermineConnectivity(found, **options)
+    found = connected(molecule.symbols, molecule.positions, _STRETCHED)
     wanted = without_bonds(symbols, None)
     for i, j in bonds:
-        wanted.AddBond(i, j, chem.BondType.SINGLE)
+        wanted.AddBond(i, j, rdkit().BondType.SINGLE)
     return list(found.GetSubstructMatch(wanted))
+
+
+def connected(symbols: Sequence[str], positions: np.ndarray, reach: float) -> Any:
+    """Return the RDKit molecule with single bonds up to a factor of covalent radii."""
+    mol = without_bonds(symbols, positions)
+    determine = rdkit().rdDetermineBonds.DetermineConnectivity
+    determine(mol, useVdw=True, covFactor=reach)
+    return mol
 
 
 def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
