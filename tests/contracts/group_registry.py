@@ -16,6 +16,7 @@ from equistein.groups import (
     ImageRotations,
     Molecule,
     Orthogonal,
+    PeriodicCloud,
     Permutations,
     PointCloud,
     Product,
@@ -73,6 +74,15 @@ GROUPS = {  # adding a group to the library means adding a line here
         lambda: Direct((SpecialOrthogonal(2), (3, 2)), (Permutations(2), (2,))),
         (8,),
     ),
+    "square cell": (lambda: PeriodicCloud("AAB", (2.0, 2.0)), (3, 2)),
+    "cubic cell": (
+        lambda: PeriodicCloud("AAB", (2.0, 2.0, 2.0), reflections=False),
+        (3, 3),
+    ),
+    "oblique cell": (
+        lambda: PeriodicCloud("ABBA", [[2, 0, 0], [0.5, 1.8, 0], [0.3, 0.2, 2.5]]),
+        (4, 3),
+    ),
     "shifts of phases": (lambda: TorusTranslations([2.0, np.inf, 3.0]), (3,)),
 }
 every_group = pytest.mark.parametrize(
@@ -89,7 +99,9 @@ every_finite_group = pytest.mark.parametrize(
 ROTATIONS = {
     name: (make, shape)
     for name, (make, shape) in GROUPS.items()
-    if name not in FINITE and hasattr(make(), "dim")
+    if name not in FINITE
+    and hasattr(make(), "dim")
+    and not isinstance(make(), PeriodicCloud)
 }
 every_group_of_rotations = pytest.mark.parametrize(
     ("make", "shape"), ROTATIONS.values(), ids=ROTATIONS.keys()
@@ -119,9 +131,8 @@ def canonicalize(group, points):
 
 
 def matrices_of(group, elements):
-    return np.asarray(
-        elements.rotation if isinstance(group, AbstractCloud) else elements
-    )
+    clouds = AbstractCloud | PeriodicCloud
+    return np.asarray(elements.rotation if isinstance(group, clouds) else elements)
 
 
 def reflects(group):
@@ -148,6 +159,12 @@ def are_elements(group, elements, point):
         orders = np.asarray(elements.permutation)
         gaps = orders[:, None] - group.permutations()[None]
         good &= np.all(np.any(np.all(gaps == 0, axis=2), axis=1))
+    if isinstance(group, PeriodicCloud):
+        edges = np.array(group.cell)
+        whole = edges @ matrices.swapaxes(1, 2) @ np.linalg.inv(edges)
+        labels = np.array(group.species)
+        good &= np.allclose(whole, np.round(whole))
+        good &= np.all(labels[np.asarray(elements.permutation)] == labels)
     return good
 
 

@@ -29,6 +29,7 @@ from equistein.groups import (
     ImageRotations,
     Molecule,
     Orthogonal,
+    PeriodicCloud,
     Permutations,
     PointCloud,
     Product,
@@ -61,6 +62,8 @@ def distance_to_orbit(group, point, other):
             distance_to_orbit(g, jnp.asarray(x.reshape(s)), y.reshape(s))
             for g, s, (x, y) in zip(group.groups, group.shapes, pieces, strict=True)
         )
+    if isinstance(group, PeriodicCloud):
+        return distance_modulo_cell(group, np.asarray(point), np.asarray(other))
     x = np.asarray(group.project(point)).reshape(-1, group.dim)
     y = np.asarray(other).reshape(-1, group.dim)
     orders = [tuple(range(len(x)))]
@@ -78,6 +81,18 @@ def distance_to_orbit(group, point, other):
             signs[-1] = np.sign(np.linalg.det(left @ right))
         best = left @ np.diag(signs) @ right  # Kabsch
         least = min(least, np.linalg.norm(x[list(order)] @ best - y))
+    return least
+
+
+def distance_modulo_cell(group, point, other):
+    edges, labels, least = np.array(group.cell), np.array(group.species), np.inf
+    for order in itertools.permutations(range(len(point))):
+        if np.array_equal(labels[list(order)], labels):
+            for rotation in group.rotations():
+                gap = (point @ rotation.T)[list(order)] - other
+                places = (gap - gap[:1]) @ np.linalg.inv(edges)
+                gap = (places - np.round(places)) @ edges
+                least = min(least, np.linalg.norm(gap))
     return least
 
 
@@ -274,6 +289,7 @@ def test_permutations_of_a_point_cloud_are_counted_without_a_list():
         (Product(Permutations(3), Cyclic(4)), (2, 2)),
         (Direct((Permutations(3), (3,)), (Trivial(), (2,))), (4,)),
         (TorusTranslations([1.0, 2.0]), (3,)),
+        (PeriodicCloud("AA", (1.0, 2.0)), (2, 3)),
     ],
 )
 def test_shape_check_names_the_shapes(group, shape):

@@ -13,10 +13,10 @@ from jaxtyping import Array, Float
 
 from equistein._products import matmul
 from equistein._types import Features, Point, Scalar
-from equistein.groups import AbstractGroup
+from equistein.groups import AbstractGroup, PeriodicCloud
 
 SMOOTHED = "the length below which it is smoothed, such as 1e-2"
-_MAX_PRODUCT = 64  # particles whose pairs come from a product
+MAX_PRODUCT = 64  # particles whose pairs come from a product
 
 
 class AbstractFeatures(eqx.Module):
@@ -113,7 +113,7 @@ def pair_differences(
     num = len(point)
     first, second = np.triu_indices(num, k=1) if pairs is None else pairs
     # Else a product: the derivative of indexing is a scatter, which is slow.
-    if num > _MAX_PRODUCT:
+    if num > MAX_PRODUCT:
         return point[first] - point[second]
     incidence = np.eye(num)[first] - np.eye(num)[second]
     return matmul(jnp.asarray(incidence, point.dtype), point)
@@ -137,25 +137,30 @@ def smooth_norm_laplacian(
 
 
 def pair_sum(
-    pair_energy: Callable[[Array], tuple[Array, Array]], point: Point
+    pair_energy: Callable[[Array], tuple[Array, Array]],
+    point: Point,
+    cloud: PeriodicCloud | None = None,
 ) -> tuple[Scalar, Point]:
     r"""Return $\sum_{i<j} u(|x_i - x_j|^2)$ and its gradient, in one pass.
 
     `pair_energy` returns u and $u' = du / d(r^2)$ of an array of squared distances,
     those of a particle to itself replaced by 1. The gradient, $2 \sum_j u'(r_{ij}^2)
-    (x_i - x_j)$, is one product.
+    (x_i - x_j)$, is one product. With a `cloud` the nearest images are meant.
     """
     num, dim = point.shape
-    squares = sum(
-        (point[:, axis][:, None] - point[:, axis][None, :]) ** 2 for axis in range(dim)
-    )
+    gaps = [column[:, None] - column[None, :] for column in point.T]
+    gaps = gaps if cloud is None else cloud.nearest(gaps)
+    squares = sum(gap**2 for gap in gaps)
     # A dense square of all pairs: indexing has a scatter as its derivative.
     same = jnp.eye(num, dtype=bool)
     energies, slopes = pair_energy(jnp.where(same, 1, squares))
     energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
     ones = jnp.ones(num, point.dtype)
-    sums = matmul(slopes, jnp.concatenate([point, ones[:, None]], 1))
-    gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
+    if cloud is None:
+        sums = matmul(slopes, jnp.concatenate([point, ones[:, None]], 1))
+        gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
+    else:
+        gradient = 2 * jnp.stack([matmul(slopes * gap, ones) for gap in gaps], axis=1)
     # Products, for a sum would have the energies computed again, and slowly.
     total = matmul(ones, matmul(energies, ones))
     return total / 2, gradient

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,16 +14,14 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul, tensordot
 from equistein._types import Features, Particles, Point, Scalar
-from equistein.features._base import (
-    pair_sum,
-)
+from equistein.features._base import pair_sum
 from equistein.features._pair_features import (
     AbstractPairSums,
     as_exponents,
     distance_ranges,
     taper,
 )
-from equistein.groups import encode_species
+from equistein.groups import Cell, encode_species
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
 _POWER_PENALTY = 1e-2
@@ -50,9 +49,11 @@ class PairBasis(AbstractPairSums):
         data: Points whose distances are the range of each pair of species.
         num_gaussians: The number of Gaussians of a pair of species; 0 for none.
         powers: The exponents p; lengths are in units of the least distance for
-            negative ones, constant below .3 of it, and of the largest for positive.
-        cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$; take
-            negative powers only.
+            negative ones, constant below .3 of it, and of the largest for positive. By
+            default -12, and without a cut-off also 2 and 4.
+        cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$.
+        cell: Of particles in a periodic cell, as `PeriodicCloud` takes it: distances
+            are those to the nearest images. It needs a cut-off.
     """
 
     species: tuple[int, ...]
@@ -62,6 +63,7 @@ class PairBasis(AbstractPairSums):
     num_gaussians: int
     powers: tuple[float, ...]
     cutoff: float | None
+    cell: Cell | None
 
     def __init__(
         self,
@@ -69,15 +71,19 @@ class PairBasis(AbstractPairSums):
         data: Particles | np.ndarray,
         *,
         num_gaussians: int = 12,
-        powers: Sequence[float] = (-12.0, 2.0, 4.0),
+        powers: Sequence[float] | None = None,
         cutoff: float | None = None,
+        cell: Any = None,
     ):
         check_integers("PairBasis", least=0, num_gaussians=num_gaussians)
         check_positive("PairBasis", cutoff=1.0 if cutoff is None else cutoff)
         self.species, self.epsilon = encode_species(species), 1.0
         self.num_gaussians, self.cutoff = num_gaussians, cutoff
+        if powers is None:
+            powers = (-12.0, 2.0, 4.0) if cutoff is None else (-12.0,)
         self.powers = as_exponents("PairBasis needs `powers`", num_gaussians, powers)
-        ranges = distance_ranges(self, data, *self._pairs())
+        self.cell = self.checked_cell(cell, cutoff)
+        ranges = distance_ranges(self, data, *self._pairs(), cutoff)
         self.least, self.most = zip(*ranges, strict=True)
         self.epsilon = _SMOOTHED * min(self.least)
 
@@ -114,7 +120,7 @@ class PairBasis(AbstractPairSums):
             slopes = slopes / (2 * distances)
             return values.reshape(squares.shape), slopes.reshape(squares.shape)
 
-        return pair_sum(pair_energy, point)
+        return pair_sum(pair_energy, point, self.in_cell())
 
     def _bumps(self, distances, kinds, cubics):
         """Return the sum of the Gaussians at each distance, and its slope."""

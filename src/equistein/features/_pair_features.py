@@ -3,7 +3,7 @@
 import abc
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -17,21 +17,27 @@ from equistein._products import matmul
 from equistein._types import Features, Particles, Point
 from equistein.features._base import (
     AbstractFeatures,
+    MAX_PRODUCT,
     pair_differences,
     smooth_norm,
     smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import encode_species, PointCloud
+from equistein.groups import Cell, encode_species, PeriodicCloud, PointCloud
 
 _CHUNK = 2**22  # distances that are looked at together
 
 
 class AbstractPairFeatures(AbstractFeatures):
-    """Features of smoothed distances, constant on the orbits of a `PointCloud`."""
+    """Features of smoothed distances, constant on the orbits of a cloud.
+
+    Of a `PointCloud`, or with a `cell` of a `PeriodicCloud`: then distances are those
+    of the nearest images.
+    """
 
     species: eqx.AbstractVar[tuple[int, ...]]
     epsilon: eqx.AbstractVar[float]
+    cell: ClassVar[Cell | None] = None
 
     def __check_init__(self):
         name = type(self).__name__
@@ -42,7 +48,7 @@ class AbstractPairFeatures(AbstractFeatures):
                 f"{len(self.species)}."
             )
 
-    def group(self, shape: tuple[int, ...]) -> PointCloud:
+    def group(self, shape: tuple[int, ...]) -> PointCloud | PeriodicCloud:
         num = len(self.species)
         if len(shape) != 2 or shape[0] != num:
             raise ValueError(
@@ -50,13 +56,17 @@ class AbstractPairFeatures(AbstractFeatures):
                 f"({num}, dim), but got points of shape {shape}. Give one label for "
                 "each particle."
             )
-        return PointCloud(self.species, shape[1])
+        group = self.in_cell() or PointCloud(self.species, shape[1])
+        group.check_shape(shape)
+        return group
+
+    def in_cell(self) -> PeriodicCloud | None:
+        """Return the group of particles in a cell, if there is one."""
+        return None if self.cell is None else PeriodicCloud(self.species, self.cell)
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the smoothed distance of each pair, those of like pairs together."""
-        self.group(point.shape)
-        first, second, _ = self._pairs()
-        return smooth_norm(pair_differences(point, (first, second)), self.epsilon)
+        return smooth_norm(self._gaps(point), self.epsilon)
 
     def blocks(self) -> list[slice]:
         """Return the slice of the distances of each pair of species."""
@@ -66,6 +76,25 @@ class AbstractPairFeatures(AbstractFeatures):
     def kind_of_pairs(self) -> np.ndarray:
         """Return which pair of species each distance is of."""
         return self._pairs()[2]
+
+    def nearest(self, gaps: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
+        """Return differences to the nearest images, if there is a cell."""
+        cloud = self.in_cell()
+        return gaps if cloud is None else cloud.minimum_image(gaps)
+
+    def checked_cell(self, cell: Any, cutoff: float | None) -> Cell | None:
+        """Return the edges of a cell, or raise if the cut-off is too long for it."""
+        if cell is None:
+            return None
+        cloud = PeriodicCloud(self.species, cell)
+        cloud.check_cutoff(type(self).__name__, cutoff)
+        return cloud.cell
+
+    def _gaps(self, point: Point) -> Float[Array, "pair dim"]:
+        """Return the difference of the particles of each pair."""
+        self.group(point.shape)
+        first, second, _ = self._pairs()
+        return self.nearest(pair_differences(point, (first, second)))
 
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the particles and the kind of each pair, in blocks of each kind."""
@@ -90,9 +119,7 @@ class AbstractPairSums(AbstractPairFeatures):
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
         """Return the Jacobian and the Laplacian, by derivatives in each distance."""
-        self.group(point.shape)
-        first, second, _ = self._pairs()
-        gaps, kinds = pair_differences(point, (first, second)), self.blocks()
+        gaps, kinds = self._gaps(point), self.blocks()
         r = smooth_norm(gaps, self.epsilon)
         ones = jnp.ones_like(r)
         slope = lambda at: jax.jvp(self.functions, (at,), (ones,))[1]
@@ -101,6 +128,14 @@ class AbstractPairSums(AbstractPairFeatures):
         steep = 1 - (self.epsilon / r) ** 2  # |grad r|^2
         # Both particles of a pair move, and each contributes the Laplacian in r.
         bends = 2 * (bends * steep[:, None] + slopes * spread[:, None])
+        first, second, _ = self._pairs()
+        if len(point) > MAX_PRODUCT:
+            units = slopes[:, :, None] * (gaps / r[:, None])[:, None]
+            sums = [
+                _at_particles(units[kind], first[kind], second[kind], len(point))
+                for kind in kinds
+            ]
+            return jnp.concatenate(sums), self._sums(bends)
         own = np.eye(len(point))
         signs = jnp.asarray(own[first] - own[second], r.dtype)
         units = (signs[..., None] * (gaps / r[:, None])[:, None]).reshape(len(r), -1)
@@ -118,6 +153,18 @@ class AbstractPairSums(AbstractPairFeatures):
         # Products, so that the terms are not computed again for each sum.
         total = lambda part: matmul(jnp.ones(len(part), part.dtype), part)
         return jnp.concatenate([total(terms[kind]) for kind in kinds])
+
+
+def _at_particles(
+    vectors: Float[Array, "pair function dim"],
+    first: np.ndarray,
+    second: np.ndarray,
+    num: int,
+) -> Float[Array, "function coordinate"]:
+    """Return the sum over pairs at each particle, of the first less of the second."""
+    sums = jnp.zeros((num, *vectors.shape[1:]), vectors.dtype)
+    sums = sums.at[first].add(vectors).at[second].add(-vectors)
+    return jnp.moveaxis(sums, 1, 0).reshape(vectors.shape[1], -1)
 
 
 def number_kinds(labels: np.ndarray) -> np.ndarray:
@@ -149,7 +196,10 @@ def distance_ranges(
         raise ValueError(f"{name} needs `data`, points that are all finite.")
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
-        lengths = np.linalg.norm(rows[:, first] - rows[:, second], axis=-1)
+        gaps = rows[:, first] - rows[:, second]
+        if features.cell is not None:
+            gaps = np.asarray(features.nearest(jnp.asarray(gaps)))
+        lengths = np.linalg.norm(gaps, axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
         np.minimum.at(least, kinds, lengths.min(axis=0))
         np.maximum.at(most, kinds, lengths.max(axis=0))

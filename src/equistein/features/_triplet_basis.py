@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from equistein.features._pair_features import (
     number_kinds,
     taper,
 )
-from equistein.groups import encode_species
+from equistein.groups import Cell, encode_species
 
 _SMOOTHED = 1e-4  # of the least distance
 _DECAYS = (2.0, 4.0, 6.0)  # over the least distance
@@ -54,6 +55,7 @@ class TripletBasis(AbstractPairFeatures):
         cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$;
             None takes all neighbors as they are, as for a small molecule.
         embedding: The exponents p, such as `(0.5, 2.0, 3.0)`.
+        cell: As of `PairBasis`.
     """
 
     species: tuple[int, ...]
@@ -63,6 +65,7 @@ class TripletBasis(AbstractPairFeatures):
     num_angular: int
     cutoff: float | None
     embedding: tuple[float, ...]
+    cell: Cell | None
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class TripletBasis(AbstractPairFeatures):
         num_angular: int = 3,
         cutoff: float | None = None,
         embedding: Sequence[float] = (),
+        cell: Any = None,
     ):
         check_integers("TripletBasis", 0, num_radial=num_radial)
         check_integers("TripletBasis", num_angular=num_angular)
@@ -82,6 +86,7 @@ class TripletBasis(AbstractPairFeatures):
         self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
         if len(self.species) < 3:
             raise ValueError("TripletBasis needs `species` of three particles or more.")
+        self.cell = self.checked_cell(cell, cutoff)
         self.num_radial, self.num_angular = num_radial, num_angular
         triplets, kinds = self._triplets()
         ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
@@ -100,7 +105,7 @@ class TripletBasis(AbstractPairFeatures):
         triplets, kinds = self._triplets()
         embedded, coefficients = self._embedded(point), coefficients.astype(point.dtype)
         table, more = jnp.split(coefficients, [coefficients.size - embedded.size])
-        gaps = point[:, None] - point[None]
+        gaps = self.nearest(point[:, None] - point[None])
         lengths = smooth_norm(gaps, self.epsilon)
         units = gaps / lengths[..., None]
         i, j, k = triplets.T
@@ -147,7 +152,8 @@ class TripletBasis(AbstractPairFeatures):
         """Return the powers of sums over the neighbors of each particle."""
         if not self.embedding:
             return jnp.zeros(0, point.dtype)
-        r = smooth_norm(point[:, None] - point[None], self.epsilon)[..., None]
+        gaps = self.nearest(point[:, None] - point[None])
+        r = smooth_norm(gaps, self.epsilon)[..., None]
         least = min(least for least, _ in self.ranges)
         falls = jnp.exp(-jnp.asarray([[_DECAYS]], r.dtype) * (r / least - 1))
         others = 1 - jnp.eye(len(r), dtype=r.dtype)[..., None]
@@ -170,7 +176,7 @@ class TripletBasis(AbstractPairFeatures):
         self, triplet: Float[Array, "3 dim"], limits: Float[Array, " 2"]
     ) -> Float[Array, " function"]:
         """Return the functions of a center and two neighbors."""
-        gaps = triplet[1:] - triplet[:1]
+        gaps = self.nearest(triplet[1:] - triplet[:1])
         lengths = smooth_norm(gaps, self.epsilon)
         cosine = jnp.sum(gaps[0] * gaps[1]) / (lengths[0] * lengths[1])
         functions = self._products(lengths[0], lengths[1], cosine, limits)

@@ -17,6 +17,12 @@ from equistein.groups._invariant_polynomials import (
 )
 from equistein.groups._molecule import Molecule as Molecule
 from equistein.groups._parse import parse_group as parse_group
+from equistein.groups._periodic_cloud import (
+    as_cell as as_cell,
+    Cell as Cell,
+    PeriodicCloud as PeriodicCloud,
+    PeriodicMotion as PeriodicMotion,
+)
 from equistein.groups._permutations import (
     Permutations as Permutations,
     SignedPermutation as SignedPermutation,
