@@ -221,6 +221,9 @@ CALLS = {
             statistics=lambda x: x, points=X, data=Y, labels=LABELS, num_classes=3
         ),
         pair_distances=dict(points=CLOUDS),
+        radial_distribution=dict(
+            points=CLOUDS, group=es.groups.PeriodicCloud(SPECIES, (4.0, 4.0))
+        ),
         virial=dict(log_density=log_density, points=CLOUDS),
         free_energy=dict(samples=X, collective_variable=lambda x: x[0], bins=2),
         thermal_averages=dict(samples=LADDER, inverse_temperatures=(1.0, 0.7)),

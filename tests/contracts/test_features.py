@@ -29,12 +29,14 @@ from equistein.groups import (
     Cyclic,
     Molecule,
     Orthogonal,
+    PeriodicCloud,
     Permutations,
     PointCloud,
     Trivial,
 )
 
 SPECIES = (0, 1, 1, 0)
+_CELL = [[4.0, 0.0, 0.0], [1.0, 4.2, 0.0], [0.0, -0.6, 4.5]]
 _LABELS = Permutations(3, (((3,), (0,)), ((1,), ()), ((1, 3), (1,))))
 _MANY = Permutations(6)
 _CLOUDS = np.random.default_rng(0).normal(size=(20, 4, 3))
@@ -145,6 +147,25 @@ FEATURES = {  # adding a feature map to the library means adding a line here
         6,
         PointCloud((0, 0, 0), 3),
     ),
+    "pairs in a cell": (
+        PairBasis(SPECIES, _CLOUDS, num_gaussians=3, cutoff=1.9, cell=_CELL),
+        (4, 3),
+        12,
+        PeriodicCloud(SPECIES, _CELL),
+    ),
+    "triplets in a cell": (
+        TripletBasis(
+            (0, 0, 0),
+            _CLOUDS[:, :3],
+            num_radial=1,
+            cutoff=1.9,
+            embedding=(2.0,),
+            cell=_CELL,
+        ),
+        (3, 3),
+        6,
+        PeriodicCloud((0, 0, 0), _CELL),
+    ),
     "both": (
         Concatenated(SortedDistances(SPECIES), SortedRowSums(SPECIES)),
         (4, 3),
@@ -230,6 +251,29 @@ def test_a_sum_with_coefficients_is_that_of_the_features(name, key):
     assert len(OWN_DOT) > 3
     assert np.allclose(found[0], expected[0], rtol=1e-6)
     assert np.allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
+
+
+def test_pairs_of_many_particles_have_the_derivatives_of_autodiff(key):
+    cell, species = (9.0, 8.0), (0, 1) * 35
+    points = np.asarray(8 * jr.uniform(key, (2, 70, 2)))
+    features = PairBasis(species, points, num_gaussians=1, cutoff=2.0, cell=cell)
+    found = jax.jit(features.derivatives)(points[0])
+    expected = jax.jit(lambda x: AbstractFeatures.derivatives(features, x))(points[0])
+    assert found[0].shape == (6, 140)
+    for one, other in zip(found, expected, strict=True):
+        assert np.allclose(one, other, rtol=1e-8)
+
+
+def test_a_particle_sees_its_neighbors_beyond_the_faces():
+    features = PairBasis(
+        "AA", np.zeros((1, 2, 3)) + [[[0.0], [0.7]]], num_gaussians=0,
+        powers=(-2.0,), cutoff=2.0, cell=(4.0, 5.0, 6.0),
+    )  # fmt: skip
+    near = jnp.array([[0.5, 1.0, 1.0], [1.5, 1.0, 1.0]])
+    across = jnp.array([[0.5, 1.0, 1.0], [3.5 + 8.0, 6.0, 1.0]])
+    assert np.allclose(features(near), features(across), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"half the least .* 2, but got 2.1"):
+        PairBasis("AA", np.zeros((1, 2, 3)), cutoff=2.1, cell=(4.0, 5.0, 6.0))
 
 
 def test_radius_by_hand():

@@ -14,6 +14,7 @@ from equistein.targets import (
     DoubleWell,
     HardMixture,
     LennardJones,
+    LennardJonesFluid,
     RotatedGaussians,
     Shells,
 )
@@ -38,6 +39,7 @@ TARGETS = {  # adding a target to the library means adding a line here
         LennardJones(38, pair_factor=1.0, container=2.0, temperature=0.15),
         (38, 3),
     ),
+    "fluid": (LennardJonesFluid(20, density=0.7, cutoff=1.5), (20, 3)),
     "hard mixture": (HardMixture(5), (5,)),
     "harder mixture": (
         HardMixture(50, width_ratio=1.3, radius=9.0),
@@ -53,7 +55,7 @@ every_target_large_ones_slow = pytest.mark.parametrize(
 EXACT = {
     name: value
     for name, value in TARGETS.items()
-    if not isinstance(value[0], AbstractParticleSystem)
+    if not isinstance(value[0], AbstractParticleSystem | LennardJonesFluid)
 }
 every_exact_target = pytest.mark.parametrize(
     ("target", "shape"), some_slow(EXACT, ["spheres"])

@@ -16,7 +16,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import matmul
 from equistein._types import AnyKey, Point, Scalar
 from equistein.groups._base import AbstractGroup, rotate
-from equistein.groups._point_cloud import encode_species, PointCloud
+from equistein.groups._point_cloud import encode_species, in_runs, PointCloud
 
 Cell = tuple[tuple[float, ...], ...]
 
@@ -55,6 +55,10 @@ class PeriodicCloud(AbstractGroup):
     ):
         self.species, self.cell = encode_species(species), as_cell(cell)
         self.reflections = reflections
+
+    def __repr__(self) -> str:
+        mirrored = "" if self.reflections else ", reflections=False"
+        return f"PeriodicCloud({in_runs(self.species)}, {self.cell}{mirrored})"
 
     @property
     def dim(self) -> int:

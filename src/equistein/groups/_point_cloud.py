@@ -42,6 +42,12 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     return encoded
 
 
+def in_runs(species: Sequence[int]) -> str:
+    """Return the text of labels, equal ones together: `(0,) * 4 + (1,) * 2`."""
+    runs = [(label, len(tuple(run))) for label, run in itertools.groupby(species)]
+    return " + ".join(f"({label},) * {num}" for label, num in runs)
+
+
 class AbstractCloud(AbstractGroup):
     """Motions of space, times a group of permutations of the particles.
 
@@ -156,12 +162,8 @@ class PointCloud(AbstractCloud):
         check_integers("PointCloud", dim=self.dim)
 
     def __repr__(self) -> str:
-        runs = [
-            (label, len(tuple(run))) for label, run in itertools.groupby(self.species)
-        ]
-        species = " + ".join(f"({label},) * {num}" for label, num in runs)
         mirrored = "" if self.reflections else ", reflections=False"
-        return f"PointCloud({species}, dim={self.dim}{mirrored})"
+        return f"PointCloud({in_runs(self.species)}, dim={self.dim}{mirrored})"
 
     def sort(self, point: Point) -> Point:
         for members in self._members():

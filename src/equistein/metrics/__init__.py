@@ -49,6 +49,10 @@ from equistein.metrics._particle_systems import (
     GeometricWasserstein as GeometricWasserstein,
     pair_distances as pair_distances,
 )
+from equistein.metrics._radial_distribution import (
+    radial_distribution as radial_distribution,
+    RadialDistribution as RadialDistribution,
+)
 from equistein.metrics._sample_statistics import (
     bits_per_dimension as bits_per_dimension,
     kernel_stein_discrepancy as kernel_stein_discrepancy,

@@ -15,6 +15,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.features import pair_differences, pair_sum
+from equistein.groups import PeriodicCloud
 from equistein.targets._particle_system import AbstractParticleSystem, centered_starts
 
 Squares: TypeAlias = Float[Array, "particle particle"]
@@ -144,7 +145,7 @@ class LennardJones(AbstractParticleSystem):
         return _settled(self, key, num)
 
     def _log_density(self, point: Point) -> Scalar:
-        pairs = self.pair_factor * _pair_sum(self._pair_energy, point)
+        pairs = self.pair_factor * sum_pairs(self._pair_energy, None, point)
         return -(pairs + self._holding(point)) / self.temperature
 
     def _holding(self, point: Point) -> Scalar:
@@ -159,14 +160,18 @@ class LennardJones(AbstractParticleSystem):
         return stiffness / 2 * jnp.sum(beyond**2)
 
     def _pair_energy(self, squares: Squares) -> tuple[Squares, Squares]:
-        """Return $(r_m/d)^{12} - 2 (r_m/d)^6$ of $d^2$, and its slope in $d^2$."""
-        edge, unit = (_CORE * self.minimum) ** 2, self.minimum**2
-        inverse = unit / jnp.maximum(squares, edge)
-        sixth = inverse * inverse * inverse
-        core = _CORE**-6
-        inside = jnp.minimum(squares - edge, 0) * (-6 * core * (core - 1) / edge)
-        slope = -6 * sixth * (sixth - 1) * inverse / unit
-        return sixth * (sixth - 2) + inside, slope
+        return pair_energy(squares, self.minimum)
+
+
+def pair_energy(squares: Squares, minimum: float) -> tuple[Squares, Squares]:
+    """Return $(r_m/d)^{12} - 2 (r_m/d)^6$ of $d^2$, and its slope in $d^2$."""
+    edge, unit = (_CORE * minimum) ** 2, minimum**2
+    inverse = unit / jnp.maximum(squares, edge)
+    sixth = inverse * inverse * inverse
+    core = _CORE**-6
+    inside = jnp.minimum(squares - edge, 0) * (-6 * core * (core - 1) / edge)
+    slope = -6 * sixth * (sixth - 1) * inverse / unit
+    return sixth * (sixth - 2) + inside, slope
 
 
 @eqx.filter_jit
@@ -209,19 +214,23 @@ def _settled(target: LennardJones, key: Key, num: int) -> Particles:
     return jax.lax.while_loop(unfinished, replace, (1, draw(0)))[1]
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _pair_sum(pair_energy: PairEnergy, point: Point) -> Scalar:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def sum_pairs(energy: PairEnergy, cloud: PeriodicCloud | None, point: Point) -> Scalar:
     r"""Return the energy of all pairs, $\sum_{i<j} u(|x_i - x_j|^2)$.
 
-    Its gradient, $2 \sum_j u'(r_{ij}^2) (x_i - x_j)$, comes in the same pass, by one
-    product, and can be differentiated again. `pair_energy` must be finite at 1.
+    Its gradient, $2 \sum_j u'(r_{ij}^2) (x_i - x_j)$, comes in the same pass, and can
+    be differentiated again. `energy` must be finite at 1. With a `cloud` the nearest
+    images are meant.
     """
-    return pair_sum(pair_energy, point)[0]
+    return pair_sum(energy, point, cloud)[0]
 
 
-@_pair_sum.defjvp
+@sum_pairs.defjvp
 def _push(
-    pair_energy: PairEnergy, primals: tuple[Point], tangents: tuple[Point]
+    energy: PairEnergy,
+    cloud: PeriodicCloud | None,
+    primals: tuple[Point],
+    tangents: tuple[Point],
 ) -> tuple[Scalar, Scalar]:
-    value, gradient = pair_sum(pair_energy, primals[0])
+    value, gradient = pair_sum(energy, primals[0], cloud)
     return value, jnp.sum(gradient * tangents[0])

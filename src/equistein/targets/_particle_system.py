@@ -21,7 +21,7 @@ from equistein.data import cached_array
 from equistein.features import AbstractFeatures, SortedDistances
 from equistein.groups import PointCloud
 from equistein.metrics import AbstractParticleDensity
-from equistein.samplers import advance, MALA, ParallelTempering
+from equistein.samplers import AbstractSampler, advance, MALA, ParallelTempering
 from equistein.targets._base import AbstractTarget
 
 _LADDERS = 256  # independent chains, at most
@@ -116,7 +116,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         sampler = ParallelTempering(
             chains, self.inverse_temperatures, num_adapt=num_steps
         )
-        points = _visited(
+        points = visited(
             run_key, sampler, self.log_density, start, num_steps,
             self.relaxation, rounds,
         )  # fmt: skip
@@ -173,15 +173,16 @@ def _known_minima(target: AbstractParticleSystem) -> Minima:
 
 
 @eqx.filter_jit
-def _visited(
+def visited(
     key: Key,
-    sampler: ParallelTempering,
+    sampler: AbstractSampler,
     log_density: LogDensity,
     start: Particles,
     num_steps: int,
     every: int,
     rounds: int,
 ) -> Float[Array, "sample *shape"]:
+    """Return where a sampler is every few steps, after the first `num_steps`."""
     state = advance(
         key, sampler, log_density, sampler.init(start, log_density), num_steps
     )

@@ -1,0 +1,154 @@
+"""The Lennard-Jones fluid: particles in a periodic cube."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._arrays import as_keys
+from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers, check_positive
+from equistein._types import AnyKey, Particles, Point, Scalar
+from equistein.features import pair_sum
+from equistein.groups import PeriodicCloud
+from equistein.samplers import HMC
+from equistein.targets._base import AbstractTarget
+from equistein.targets._lennard_jones import pair_energy, Squares, sum_pairs
+from equistein.targets._particle_system import visited
+
+_MINIMUM = 2 ** (1 / 6)  # the distance of the pair minimum
+_CHAINS = 8  # at most
+_LEAPFROGS = 16
+_STEP_SIZE = 0.02  # adapted
+_RELAXATION = 25  # steps in which a chain forgets its energy
+
+
+@check_arguments
+class LennardJonesFluid(AbstractTarget):
+    r"""Particles with a Lennard-Jones potential in a periodic cube.
+
+    $$E(x) = \frac1T \sum_{i<j} u(r_{ij}), \qquad
+      u(r) = 4 (r^{-12} - r^{-6}) \text{ for } r < r_c, \text{ else } 0$$
+
+    in reduced units, where the energy $\epsilon$ and the length $\sigma$ of a pair are
+    1, with distances to the nearest images. The potential is cut off, not shifted;
+    below $.45\, \sigma$ it is continued linearly, as that of `LennardJones` is.
+
+    `energy_and_pressure` adds the tail correction, what a fluid without order has
+    beyond the cut-off:
+
+    $$\frac UN = \frac1N \sum u + \tfrac83 \pi \rho
+      \bigl[ \tfrac13 r_c^{-9} - r_c^{-3} \bigr], \qquad
+      P = \rho T - \frac1{3V} \sum r u'(r) + \tfrac{16}3 \pi \rho^2
+      \bigl[ \tfrac23 r_c^{-9} - r_c^{-3} \bigr]$$
+
+    Args:
+        num_particles: The number of particles.
+        density: The number density $\rho$.
+        temperature: The temperature T.
+        cutoff: The distance $r_c$, at most half the side of the cube.
+
+    References:
+        Allen and Tildesley (2017), Computer Simulation of Liquids, section 2.8.
+    """
+
+    num_particles: int = 500
+    density: float = 0.776
+    temperature: float = 0.85
+    cutoff: float = 3.0
+
+    def __check_init__(self):
+        owner = "LennardJonesFluid"
+        check_integers(owner, least=2, num_particles=self.num_particles)
+        check_positive(
+            owner, density=self.density, temperature=self.temperature,
+            cutoff=self.cutoff,
+        )  # fmt: skip
+        self.group.check_cutoff(owner, self.cutoff)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.num_particles, 3)
+
+    @property
+    def side(self) -> float:
+        """The side of the cube."""
+        return (self.num_particles / self.density) ** (1 / 3)
+
+    @property
+    def group(self) -> PeriodicCloud:
+        return PeriodicCloud((0,) * self.num_particles, (self.side,) * 3)
+
+    def energy_and_pressure(
+        self, points: Particles
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """Return the energy a particle and the pressure, with the tail correction."""
+        return _energy_and_pressure(self, points)
+
+    def start(self, key: AnyKey, num: int) -> Particles:
+        """Draw points from the sites of a cubic lattice, shaken by .05."""
+        key = as_keys(key)
+        check_integers("`start`", num=num)
+        per_side = math.ceil(self.num_particles ** (1 / 3))
+        ticks = np.arange(per_side) * self.side / per_side
+        sites = jnp.asarray(np.stack(np.meshgrid(*3 * [ticks]), -1).reshape(-1, 3))
+        site_key, noise_key = jr.split(key)
+        chosen = lambda key: jr.permutation(key, sites)[: self.num_particles]
+        noise = jr.normal(noise_key, (num, *self.shape))
+        return jax.vmap(chosen)(jr.split(site_key, num)) + 0.05 * noise
+
+    def sample(
+        self, key: AnyKey, num: int, *, num_steps: int | None = None
+    ) -> Particles:
+        """Draw reference samples by Hamiltonian Monte Carlo.
+
+        At most 8 chains forget their start over `num_steps` steps, by default 500, then
+        give a sample every 25 steps of 16 leapfrogs. Particles are wrapped.
+        """
+        key = as_keys(key)
+        check_integers("`sample`", num=num)
+        num_steps = 500 if num_steps is None else num_steps
+        start_key, run_key, order_key = jr.split(key, 3)
+        start = self.start(start_key, min(num, _CHAINS))
+        chains = HMC(_STEP_SIZE, num_leapfrogs=_LEAPFROGS, num_adapt=num_steps)
+        points = visited(
+            run_key, chains, self.log_density, start, num_steps,
+            _RELAXATION, -(-num // len(start)),
+        )  # fmt: skip
+        return jax.vmap(self.group.wrap)(jr.permutation(order_key, points)[:num])
+
+    def _log_density(self, point: Point) -> Scalar:
+        energy = functools.partial(_cut_energy, self.cutoff)
+        return -sum_pairs(energy, self.group, point) / self.temperature
+
+
+def _cut_energy(cutoff: float, squares: Squares) -> tuple[Squares, Squares]:
+    values, slopes = pair_energy(squares, _MINIMUM)
+    inside = squares < cutoff**2
+    return jnp.where(inside, values, 0), jnp.where(inside, slopes, 0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _energy_and_pressure(
+    target: LennardJonesFluid, points: Particles
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    density, cutoff = target.density, target.cutoff
+
+    def virial(squares):  # r u'(r) = 2 r^2 du / d(r^2)
+        values, slopes = _cut_energy(cutoff, squares)
+        return 2 * squares * slopes, values
+
+    def of_one(point):
+        energy = functools.partial(_cut_energy, cutoff)
+        return (pair_sum(f, point, target.group)[0] for f in (energy, virial))
+
+    energies, virials = jax.lax.map(lambda x: tuple(of_one(x)), points)
+    ninth, third = cutoff**-9, cutoff**-3
+    tail = 8 / 3 * math.pi * density * (ninth / 3 - third)
+    pressure_tail = 16 / 3 * math.pi * density**2 * (2 / 3 * ninth - third)
+    pressure = density * target.temperature - virials / (3 * target.group.volume)
+    return energies / target.num_particles + tail, pressure + pressure_tail
