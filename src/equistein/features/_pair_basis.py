@@ -18,10 +18,11 @@ from equistein.features._base import pair_sum
 from equistein.features._pair_features import (
     AbstractPairSums,
     as_exponents,
+    cloud_in,
     distance_ranges,
     taper,
 )
-from equistein.groups import Cell, encode_species
+from equistein.groups import encode_species, PeriodicCloud
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
 _POWER_PENALTY = 1e-2
@@ -63,7 +64,7 @@ class PairBasis(AbstractPairSums):
     num_gaussians: int
     powers: tuple[float, ...]
     cutoff: float | None
-    cell: Cell | None
+    cloud: PeriodicCloud | None
 
     def __init__(
         self,
@@ -82,10 +83,13 @@ class PairBasis(AbstractPairSums):
         if powers is None:
             powers = (-12.0, 2.0, 4.0) if cutoff is None else (-12.0,)
         self.powers = as_exponents("PairBasis needs `powers`", num_gaussians, powers)
-        self.cell = self.checked_cell(cell, cutoff)
+        self.cloud = cloud_in("PairBasis", self.species, cell, cutoff)
         ranges = distance_ranges(self, data, *self._pairs(), cutoff)
         self.least, self.most = zip(*ranges, strict=True)
         self.epsilon = _SMOOTHED * min(self.least)
+
+    def in_cell(self) -> PeriodicCloud | None:
+        return self.cloud
 
     def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
         r"""Return $c \cdot F(x)$; sums of Gaussians come from a table of cubics."""

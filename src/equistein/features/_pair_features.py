@@ -3,7 +3,7 @@
 import abc
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ from equistein.features._base import (
     smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import Cell, encode_species, PeriodicCloud, PointCloud
+from equistein.groups import encode_species, PeriodicCloud, PointCloud
 
 _CHUNK = 2**22  # distances that are looked at together
 
@@ -37,7 +37,6 @@ class AbstractPairFeatures(AbstractFeatures):
 
     species: eqx.AbstractVar[tuple[int, ...]]
     epsilon: eqx.AbstractVar[float]
-    cell: ClassVar[Cell | None] = None
 
     def __check_init__(self):
         name = type(self).__name__
@@ -61,8 +60,8 @@ class AbstractPairFeatures(AbstractFeatures):
         return group
 
     def in_cell(self) -> PeriodicCloud | None:
-        """Return the group of particles in a cell, if there is one."""
-        return None if self.cell is None else PeriodicCloud(self.species, self.cell)
+        """Return the group of particles in a cell; by default there is none."""
+        return None
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the smoothed distance of each pair, those of like pairs together."""
@@ -81,14 +80,6 @@ class AbstractPairFeatures(AbstractFeatures):
         """Return differences to the nearest images, if there is a cell."""
         cloud = self.in_cell()
         return gaps if cloud is None else cloud.minimum_image(gaps)
-
-    def checked_cell(self, cell: Any, cutoff: float | None) -> Cell | None:
-        """Return the edges of a cell, or raise if the cut-off is too long for it."""
-        if cell is None:
-            return None
-        cloud = PeriodicCloud(self.species, cell)
-        cloud.check_cutoff(type(self).__name__, cutoff)
-        return cloud.cell
 
     def _gaps(self, point: Point) -> Float[Array, "pair dim"]:
         """Return the difference of the particles of each pair."""
@@ -197,7 +188,7 @@ def distance_ranges(
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
         gaps = rows[:, first] - rows[:, second]
-        if features.cell is not None:
+        if features.in_cell():
             gaps = np.asarray(features.nearest(jnp.asarray(gaps)))
         lengths = np.linalg.norm(gaps, axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
@@ -206,6 +197,17 @@ def distance_ranges(
     floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
     ends = np.maximum(least, floor), np.maximum(most, floor)
     return tuple(zip(*(end.tolist() for end in ends), strict=True))
+
+
+def cloud_in(
+    owner: str, species: tuple[int, ...], cell: Any, cutoff: float | None
+) -> PeriodicCloud | None:
+    """Return the group of particles in a cell, or raise if the cut-off is too long."""
+    if cell is None:
+        return None
+    cloud = PeriodicCloud(species, cell)
+    cloud.check_cutoff(owner, cutoff)
+    return cloud
 
 
 def as_exponents(needs: str, others: int, powers: Sequence[Any]) -> tuple[Any, ...]:

@@ -17,11 +17,12 @@ from equistein.features._base import derivatives_of, smooth_norm
 from equistein.features._pair_features import (
     AbstractPairFeatures,
     as_exponents,
+    cloud_in,
     distance_ranges,
     number_kinds,
     taper,
 )
-from equistein.groups import Cell, encode_species
+from equistein.groups import encode_species, PeriodicCloud
 
 _SMOOTHED = 1e-4  # of the least distance
 _DECAYS = (2.0, 4.0, 6.0)  # over the least distance
@@ -65,7 +66,7 @@ class TripletBasis(AbstractPairFeatures):
     num_angular: int
     cutoff: float | None
     embedding: tuple[float, ...]
-    cell: Cell | None
+    cloud: PeriodicCloud | None
 
     def __init__(
         self,
@@ -86,12 +87,15 @@ class TripletBasis(AbstractPairFeatures):
         self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
         if len(self.species) < 3:
             raise ValueError("TripletBasis needs `species` of three particles or more.")
-        self.cell = self.checked_cell(cell, cutoff)
+        self.cloud = cloud_in("TripletBasis", self.species, cell, cutoff)
         self.num_radial, self.num_angular = num_radial, num_angular
         triplets, kinds = self._triplets()
         ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
         self.ranges = distance_ranges(self, data, *ends, np.tile(kinds, 2), cutoff)
         self.epsilon = _SMOOTHED * min(least for least, _ in self.ranges)
+
+    def in_cell(self) -> PeriodicCloud | None:
+        return self.cloud
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)

@@ -195,6 +195,7 @@ class PeriodicCloud(AbstractGroup):
 
 def as_cell(cell: Any) -> Cell:
     """Return the edges of a cell as rows, or raise `ValueError`."""
+    found = np.zeros((1, 1))
     try:
         found = np.asarray(cell, float)
         found = np.diag(found) if found.ndim == 1 else found

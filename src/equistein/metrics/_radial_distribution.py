@@ -62,7 +62,7 @@ def radial_distribution(
         )
     reach = group.longest_cutoff
     edges = np.linspace(0, reach, num_bins + 1)
-    counts = np.asarray(_counts(points, group, np.stack([first, second]), num_bins))
+    counts = np.asarray(_counts(points, group, jnp.stack([first, second]), num_bins))
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[group.dim]
     shells = ball * np.diff(edges**group.dim)
     each = counts * group.volume / (len(first) * shells)
