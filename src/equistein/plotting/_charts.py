@@ -1,5 +1,6 @@
-"""Charts of numbers: curves, errors and boxes."""
+"""Charts of numbers: curves, errors, boxes and histograms."""
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -7,7 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from equistein.plotting._style import (
+    bare,
     chart,
+    color,
     color_of,
     Colors,
     EXACT,
@@ -16,6 +19,10 @@ from equistein.plotting._style import (
     line_of,
     plain,
 )
+
+_COLUMNS = 4
+_FEW_BINS, _MANY_BINS = 30, 50
+_NOTED = 0.005  # fraction of values outside, from which on it is written
 
 
 def curves(
@@ -124,10 +131,9 @@ def boxes(
 
 
 def parity(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """Draw learned values over exact ones, a panel a quantity, with the diagonal.
+    """Draw learned values over exact ones, a panel for each label, with the diagonal.
 
-    Args:
-        panels: For each label, with its unit, the exact and the learned values.
+    Each panel has the exact and the learned values.
     """
     figure, axes = grid(1, len(panels), width=3.6, height=3.4)
     for index, (label, pair) in enumerate(panels.items()):
@@ -137,3 +143,133 @@ def parity(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
         panel.set(xlabel=f"in the file: {label}", ylabel="learned")
         plain(panel)
     return figure
+
+
+def histograms(
+    samples: Mapping[str, np.ndarray],
+    exact: tuple[np.ndarray, np.ndarray] | None,
+    label: str,
+    *,
+    bins: int = 60,
+    limits: tuple[float, float] | None = None,
+    colors: Colors = None,
+) -> Figure:
+    """Draw the histogram of one number, a panel a sampler, with the exact density.
+
+    Args:
+        samples: For each sampler the values.
+        exact: The exact density as `(values, density)`, or None.
+        label: What the number is, with its unit.
+        bins: The number of bins.
+        limits: The range shown; by default that of all samples.
+        colors: The number of each sampler's color; by default its place.
+    """
+    figure, axes = grid(len(samples), 1, width=6.4, height=1.4)
+    values = np.concatenate([np.ravel(v) for v in samples.values()])
+    low, high = limits or (np.nanmin(values), np.nanmax(values))
+    edges = np.linspace(low, high, bins + 1)
+    for index, (panel, name) in enumerate(zip(axes[:, 0], samples, strict=True)):
+        inside = np.ravel(samples[name])
+        weights = np.full(inside.size, 1 / (inside.size * (edges[1] - edges[0])))
+        shade = color_of(name, index, colors)
+        panel.hist(inside, edges, weights=weights, color=shade, alpha=0.7)
+        if exact is not None:
+            panel.plot(*exact, color=EXACT, linewidth=1.2)
+        missing = np.mean((inside < low) | (inside > high) | ~np.isfinite(inside))
+        note = f"{name} ({missing:.0%} outside)" if missing > _NOTED else name
+        panel.set_title(note, loc="right", fontsize=9, pad=2)
+        panel.set_xlim(low, high)
+        bare(panel, "")
+    axes[-1, 0].set_xlabel(label)
+    return figure
+
+
+def against_exact(
+    panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]], *, bins: int = 60
+) -> Figure:
+    """Draw each quantity of samples over that of a reference and of the floor.
+
+    Args:
+        panels: By label, with its unit, the values of the samples, of the reference,
+            and of exact samples as many as the samples.
+        bins: The number of bins, over all but a thousandth of the reference at either
+            end.
+    """
+    figure, axes = grid(1, len(panels), width=4.6, height=3.0)
+    for panel, (label, series) in zip(axes[0], panels.items(), strict=True):
+        samples, reference, floor = map(np.ravel, series)
+        edges = _edges(reference, 0.001, 0.1, bins)
+        heights = [
+            np.histogram(values, edges)[0] / values.size / np.diff(edges)
+            for values in (samples, floor, reference)
+        ]
+        stairs = functools.partial(panel.stairs, edges=edges)
+        stairs(heights[0], color=color(0), fill=True, alpha=0.5, label="samples")
+        stairs(heights[1], color=color(1), linewidth=0.8, label="as many exact samples")
+        stairs(heights[2], color=EXACT, linewidth=1.2, label="reference")
+        panel.set_ylim(0, 1.6 * np.max(heights[1:]))
+        outside = np.mean((samples < edges[0]) | (samples > edges[-1]))
+        if outside > _NOTED:
+            panel.set_title(f"{outside:.0%} of the samples are outside", fontsize=9)
+        bare(panel, label)
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def side_by_side(panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """Draw each quantity in a panel, of data and of samples.
+
+    Args:
+        panels: By label, with its unit, the values by name, `data` the first. Whole
+            numbers have a bin each; others are shown up to the 2 % at either end of
+            all values.
+    """
+    columns = min(_COLUMNS, len(panels))
+    figure, axes = grid(-(-len(panels) // columns), columns, width=2.6, height=2.0)
+    for panel in axes.ravel()[len(panels) :]:
+        panel.axis("off")
+    for panel, (label, series) in zip(axes.ravel(), panels.items(), strict=False):
+        values = np.concatenate(list(series.values()))
+        edges = _edges(values, 0.02, 0.05, _FEW_BINS)
+        if np.issubdtype(values.dtype, np.integer):
+            edges = np.arange(values.min(), values.max() + 2) - 0.5
+        for index, (name, each) in enumerate(series.items()):
+            fractions = np.histogram(each, edges)[0] / max(1, len(each))
+            look = {"fill": True, "alpha": 0.5} if index else {"linewidth": 1.2}
+            panel.stairs(fractions, edges, color=color(index - 1), label=name, **look)
+        bare(panel, label)
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def marginals(
+    relabelled: Mapping[str, np.ndarray], invariant: Mapping[str, np.ndarray]
+) -> Figure:
+    """Draw marginals of relabelled draws, and beside them those no label enters.
+
+    Args:
+        relabelled: For each parameter with labels its draws `(draw, label)`.
+        invariant: What does not depend on labels, `(draw, number)`: order statistics of
+            the relabelled parameters in the same order, then others.
+    """
+    rest = list(invariant.items())
+    shown = []
+    for name, draws in relabelled.items():
+        shown += [(f"{name}, relabelled", draws), rest.pop(0)]
+    shown += rest
+    figure, axes = grid(-(-len(shown) // 2), 2, width=3.6, height=2.0)
+    for panel, (name, draws) in zip(axes.ravel(), shown, strict=False):
+        bins = np.histogram_bin_edges(draws, _MANY_BINS)
+        for i, column in enumerate(draws.T):
+            panel.hist(column, bins.tolist(), density=True, color=color(i), alpha=0.6)
+        bare(panel, name)
+    for panel in axes.ravel()[len(shown) :]:
+        panel.set_axis_off()
+    return figure
+
+
+def _edges(values: np.ndarray, tail: float, margin: float, bins: int) -> np.ndarray:
+    """Return edges over all but a tail of the values at either end, and a margin."""
+    low, high = np.quantile(values, (tail, 1 - tail))
+    more = margin * (high - low) + 1e-6
+    return np.linspace(low - more, high + more, bins + 1)
