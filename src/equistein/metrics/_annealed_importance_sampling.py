@@ -101,7 +101,10 @@ def annealed_importance_sampling(
     step_sizes = _tune(keys[2], path, pilots, betas[1:])
     ends, log_weights = _walk(keys[3], path, starts, betas, step_sizes)
     if samples is None:
-        tops = _resample(keys[4], ends, log_weights)
+        weights = jax.nn.softmax(log_weights)
+        weights = jnp.nan_to_num(weights, nan=1 / num_particles)
+        chosen = jr.choice(keys[4], num_particles, (num_particles,), p=weights)
+        tops = jax.tree.map(lambda leaf: leaf[chosen], ends)
     else:
         tops = _walkers_at(keys[4], path, samples, num_particles)
     _, log_inverses = _walk(keys[5], path, tops, betas[::-1], step_sizes[::-1])
@@ -175,15 +178,6 @@ def _move(
     parameters = ChainParameters(log_step_size)
     walkers, chances, *_ = chains.move_all(key, path, walkers, beta, parameters)
     return walkers, chances
-
-
-def _resample(
-    key: Key, ends: PathWalker, log_weights: Float[Array, " particle"]
-) -> PathWalker:
-    num = len(log_weights)
-    weights = jnp.nan_to_num(jax.nn.softmax(log_weights), nan=1 / num)
-    chosen = jr.choice(key, num, (num,), p=weights)
-    return jax.tree.map(lambda leaf: leaf[chosen], ends)
 
 
 def _walkers_at(
