@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import check_particles, on_device
@@ -58,10 +58,6 @@ class Batch:
         self._evaluated.append((energy, evaluation))
         return evaluation
 
-    def with_points(self, points: Float[Array, "point *shape"]) -> "Batch":
-        """Return the same rows with other points, such as blurred ones."""
-        return Batch(points, self.labels, self.rows, self.step_scale)
-
 
 def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> Labels:
     """Return labels as an array of classes or of known energies, one per data point."""
@@ -74,7 +70,7 @@ def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> L
             f"have shape {values.shape}."
         )
     if np.issubdtype(values.dtype, np.floating):
-        return on_device(values.astype(jax.dtypes.canonicalize_dtype(data.dtype)))
+        return on_device(values.astype(canonicalize_dtype(data.dtype)))
     if np.issubdtype(values.dtype, np.integer):
         return on_device(values.astype(np.int32))
     raise ValueError(
@@ -162,13 +158,7 @@ class AbstractSource(abc.ABC):
 
 @check_arguments
 class InMemory(AbstractSource):
-    """Arrays in memory; every epoch gets all of them.
-
-    Args:
-        data: The points, stacked on axis 0.
-        labels: As for `fit`.
-        epoch_batches: Batches per epoch; None is one pass over the data.
-    """
+    """Arrays in memory, labels as for `fit`; every epoch gets all of them."""
 
     def __init__(self, data: Any, labels: Any = None, epoch_batches: int | None = None):
         self._data, self._labels = data, labels
@@ -187,13 +177,8 @@ class OnDisk(AbstractSource):
 
     Every point is used once before any is used again; which points an epoch has is
     random and depends on the key alone, so a resumed fit takes the rest. The array is
-    checked for numbers that are not finite when the source is made.
-
-    Args:
-        data: The array, such as `np.load(path, mmap_mode="r")`.
-        labels: As for `fit`.
-        epoch_batches: Batches per epoch; None is one pass over the data, which must
-            then fit into memory twice.
+    checked for numbers that are not finite when the source is made. If `epoch_batches`
+    is None, all must fit into memory twice. Labels are as for `fit`.
     """
 
     def __init__(
@@ -228,7 +213,7 @@ class OnDisk(AbstractSource):
 
     def _at(self, rows: np.ndarray) -> PointsAndLabels:
         labels = None if self._labels is None else self._labels[rows]
-        return np.asarray(self._data[rows], _float_type()), labels
+        return np.asarray(self._data[rows], canonicalize_dtype(float)), labels
 
     def epoch_indices(self, number: int) -> np.ndarray:
         """Return which points an epoch has, in random order."""
@@ -351,8 +336,3 @@ def _finite(points: np.ndarray, name: str) -> np.ndarray:
     """Return points in JAX's type of floating point; or raise `ValueError`."""
     with np.errstate(over="ignore"):
         return np.asarray(check_particles(points, name))
-
-
-def _float_type() -> np.dtype:
-    """Return the floating-point type of JAX's arrays: double with x64 only."""
-    return np.dtype(jnp.zeros(()).dtype)

@@ -92,7 +92,6 @@ def fit(
         The learned density.
 
     Raises:
-        ValueError: If the data, the labels or the energy is invalid.
         CheckpointError: If the checkpoint is damaged, or comes from other arguments.
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
