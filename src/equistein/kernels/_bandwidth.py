@@ -45,12 +45,7 @@ class Median(AbstractBandwidth):
     med is the median distance between different particles: between orbits or features
     for symmetric kernels. A median costs many steps of SVGD, so it is taken every
     `every` steps, over `max_particles` at most, and no gradient flows through it. It is
-    1 when all particles coincide.
-
-    Args:
-        factor: The multiple $c$ of the rule.
-        every: The number of steps between two medians.
-        max_particles: The number of particles the median is taken over.
+    1 when all particles coincide. The multiple $c$ is `factor`.
 
     References:
         Liu and Wang (2016), Stein Variational Gradient Descent, section 5.
