@@ -155,7 +155,6 @@ class DiffusionSteps(AbstractDiffusionSteps):
 
     Args:
         step_sizes: The step sizes, at the least noise.
-        num_steps: The number of steps from the largest noise to the least.
         kernel: The kernel of the Stein force; None leaves it out.
         temperature: The temperature T of the steps at the least noises.
 

@@ -16,15 +16,10 @@ SquaredDistances: TypeAlias = Float[Array, "n n"]
 
 
 class AbstractBandwidth(eqx.Module):
-    """A rule for the bandwidth, in whatever distance the kernel measures.
+    """A rule for the bandwidth, in whatever distance the kernel measures."""
 
-    Attributes:
-        every: The number of steps of SVGD between two measurements.
-        max_particles: The number of particles it is measured on, at most.
-    """
-
-    every: eqx.AbstractVar[int]
-    max_particles: eqx.AbstractVar[int]
+    every: eqx.AbstractVar[int]  # the number of steps of SVGD between two measurements
+    max_particles: eqx.AbstractVar[int]  # that it is measured on, at most
 
     @abc.abstractmethod
     def __call__(self, squared_distances: SquaredDistances) -> Scalar:

@@ -26,9 +26,6 @@ class PointSums(eqx.Module):
     """Weighted sums over points, in the coordinates of a preconditioner.
 
     Attributes:
-        count: The number of points.
-        weight: The sum of the weights.
-        total: The sum of the coordinates.
         squares: The sums of their products; of their squares where it is diagonal.
     """
 
@@ -52,7 +49,6 @@ class Preconditioner(eqx.Module):
     F is a matrix, or of more than 100 dimensions diagonal. Points have one axis.
 
     Attributes:
-        center: The center $c$.
         factor: The factor $F$, or its diagonal.
         inverse: The inverse of F, or its diagonal.
         log_det: The logarithm of the determinant of F.

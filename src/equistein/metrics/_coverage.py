@@ -113,12 +113,9 @@ def summarize_chains(
 ) -> dict[str, Any]:
     """Return means of numbers of chains with their errors, and whether chains agree.
 
-    By ArviZ (extra `bayes`). Not defined for particles that interact.
-
-    Args:
-        values: The numbers of each draw of each chain.
-        superchains: For many short chains, an integer for each, equal for those that
-            started at the same point, equally often, for the nested R-hat.
+    By ArviZ (extra `bayes`). Not defined for particles that interact. Of many short
+    chains the `superchains` are an integer for each, equal for those that started at
+    the same point, equally often, for the nested R-hat.
 
     Returns:
         For each number its `mean`; the Monte Carlo standard `error`; the spread `sd`;

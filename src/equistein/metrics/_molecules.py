@@ -78,14 +78,9 @@ def score_molecules(
     perceived: Sequence[Perceived] | None = None,
     charge: int = 0,
 ) -> dict[str, float]:
-    """Return the scores of molecules of one formula.
+    """Return the scores of molecules of one formula and charge, in Angstrom.
 
-    Args:
-        symbols: The element of each atom.
-        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
-        known: The SMILES of known graphs, as by `perceive`.
-        perceived: The results of `perceive`, if known already.
-        charge: The charge of each molecule, in units of e.
+    The results of `perceive` may be known already, and SMILES of `known` graphs.
 
     Returns:
         Of H, C, N, O and F alone `atom_stability`, the fraction of atoms whose bonds,

@@ -118,10 +118,8 @@ def reweight(
 
     Exact as the number of samples grows, where q is above zero wherever p is; both may
     be unnormalized. The particles must be exact samples of q: where a sampler only
-    approximates it, continue with Markov chains of the target, such as `es.MALA`.
-
-    Warns:
-        SamplingWarning: If nearly all weight is on one particle.
+    approximates it, continue with Markov chains of the target, such as `es.MALA`. It
+    warns if nearly all weight is on one particle.
 
     References:
         Kong (1992), A note on importance sampling using standardized weights, for the

@@ -45,7 +45,8 @@ def score_against(
 
     The exact samples are two independent runs of the target's own parallel tempering,
     made once and cached: the first is compared with, floors are drawn from the second,
-    and their distance is the error of the reference itself.
+    and their distance is the error of the reference itself. The `warnings` of the
+    scores are also issued.
 
     Args:
         samples: The samples: `(n, particle, dim)`, or rows of coordinates.
@@ -54,9 +55,6 @@ def score_against(
             least twice as many as the samples.
         num_draws: The draws of each floor.
         num_geometric: The clouds in the distance of clouds.
-
-    Returns:
-        The scores. Their `warnings` are also raised as `UserWarning`.
     """
     counts = {"num_draws": num_draws, "num_geometric": num_geometric}
     check_integers("`score_against`", least=2, **counts)

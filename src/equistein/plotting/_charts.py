@@ -38,15 +38,9 @@ def curves(
 ) -> Figure:
     """Draw curves over steps: the mean over seeds, and their range as a band.
 
-    Args:
-        series: For each name the steps `(record,)` and the values `(seed, record)`.
-        label: What the values are.
-        exact: A value to draw as a line, such as that of exact samples, and what it is.
-        log_x: Whether the steps are on a logarithmic axis.
-        log_y: Whether the values are.
-        limits: The range of values shown, None for an end that is that of the values.
-        x_label: What the horizontal axis counts.
-        colors: The number of each name's color; by default its place.
+    A series has the steps `(record,)` and the values `(seed, record)`. `exact` is a
+    value to draw as a line, such as that of exact samples, and what it is. An end of
+    the `limits` that is None is that of the values.
     """
     figure, panel = chart(label, height=3.8)
     for index, (name, (steps, values)) in enumerate(series.items()):
@@ -73,12 +67,7 @@ def error_bars(
 ) -> Figure:
     """Draw values with their standard errors over a quantity.
 
-    Args:
-        series: For each name where the values are, the values, and their errors; an
-            error that is not finite is not drawn.
-        label: What the values are.
-        x_label: What the quantity is.
-        colors: The number of each name's color; by default its place.
+    A series has places, values and errors, of which those not finite are not drawn.
     """
     figure, panel = chart(label, height=3.8)
     for index, (name, (places, values, errors)) in enumerate(series.items()):
@@ -105,12 +94,7 @@ def boxes(
 ) -> Figure:
     """Draw a box plot with the values themselves, a row a name.
 
-    Args:
-        groups: For each name its values.
-        label: What the values are.
-        exact: A value to draw as a line, and what it is.
-        colors: The number of each name's color; by default its place.
-        log: Whether the axis is logarithmic.
+    `exact` is a value to draw as a line, and what it is.
     """
     figure, panel = chart("", width=7.0, height=0.34 * len(groups) + 1.1)
     values = [np.ravel(values) for values in groups.values()]
@@ -156,13 +140,7 @@ def histograms(
 ) -> Figure:
     """Draw the histogram of one number, a panel a sampler, with the exact density.
 
-    Args:
-        samples: For each sampler the values.
-        exact: The exact density as `(values, density)`, or None.
-        label: What the number is, with its unit.
-        bins: The number of bins.
-        limits: The range shown; by default that of all samples.
-        colors: The number of each sampler's color; by default its place.
+    That is `(values, density)`. By default the limits are those of all samples.
     """
     figure, axes = grid(len(samples), 1, width=6.4, height=1.4)
     values = np.concatenate([np.ravel(v) for v in samples.values()])
@@ -189,11 +167,8 @@ def against_exact(
 ) -> Figure:
     """Draw each quantity of samples over that of a reference and of the floor.
 
-    Args:
-        panels: By label, with its unit, the values of the samples, of the reference,
-            and of exact samples as many as the samples.
-        bins: The number of bins, over all but a thousandth of the reference at either
-            end.
+    A panel has the values of the samples, of the reference, and of exact samples as
+    many as the samples. Bins leave out a thousandth of the reference at either end.
     """
     figure, axes = grid(1, len(panels), width=4.6, height=3.0)
     for panel, (label, series) in zip(axes[0], panels.items(), strict=True):
@@ -217,12 +192,9 @@ def against_exact(
 
 
 def side_by_side(panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """Draw each quantity in a panel, of data and of samples.
+    """Draw each quantity in a panel, of `data`, the first, and of samples.
 
-    Args:
-        panels: By label, with its unit, the values by name, `data` the first. Whole
-            numbers have a bin each; others are shown up to the 2 % at either end of
-            all values.
+    Whole numbers have a bin each; others are shown up to the 2 % at either end.
     """
     columns = min(_COLUMNS, len(panels))
     figure, axes = grid(-(-len(panels) // columns), columns, width=2.6, height=2.0)
@@ -247,10 +219,8 @@ def marginals(
 ) -> Figure:
     """Draw marginals of relabelled draws, and beside them those no label enters.
 
-    Args:
-        relabelled: For each parameter with labels its draws `(draw, label)`.
-        invariant: What does not depend on labels, `(draw, number)`: order statistics of
-            the relabelled parameters in the same order, then others.
+    Relabelled draws are `(draw, label)`. What does not depend on labels, `(draw,
+    number)`, is order statistics of these in the same order, then others.
     """
     rest = list(invariant.items())
     shown = []

@@ -144,11 +144,8 @@ def configurations(
 def run_figure(particles: np.ndarray, history: Mapping[str, np.ndarray]) -> Figure:
     """Draw the particles of runs, and their history.
 
-    Points of one coordinate are a histogram, of more their first two coordinates.
-
-    Args:
-        particles: `(run, particle, *shape)`.
-        history: Columns `(run, record)`, among them `step`.
+    Particles are `(run, particle, *shape)`: of one coordinate a histogram, of more the
+    first two. Columns of the history are `(run, record)`, one of them `step`.
     """
     shown = [name for name in _CURVES if name in history and history[name].ndim == 2]
     figure, axes = grid(1, 1 + len(shown), width=3.2, height=2.8)

@@ -136,21 +136,12 @@ def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
 def _check_supports(sites: Mapping[str, Any], others: Mapping[str, Any]) -> None:
     """Raise `ValueError` if two draws of the prior have other sites or supports."""
     for name, site in sites.items():
-        if name not in others or not _same(
-            site["fn"].support, others[name]["fn"].support
-        ):
+        other = others[name]["fn"].support if name in others else None
+        if not eqx.tree_equal(site["fn"].support, other):
             raise ValueError(
                 f"the support of the site '{name}' depends on another site. Draw it "
                 "from a fixed one, as Uniform(0, 1), and scale it by the other site."
             )
-
-
-def _same(support: Any, other: Any) -> bool:
-    leaves, others = jax.tree.leaves(support), jax.tree.leaves(other)
-    return len(leaves) == len(others) and all(
-        np.shape(a) == np.shape(b) and np.array_equal(a, b)
-        for a, b in zip(leaves, others, strict=True)
-    )
 
 
 def _constraint(name: str, support: Any, takes_order: bool) -> AbstractConstraint:

@@ -60,7 +60,6 @@ class Posterior(eqx.Module):
     Args:
         log_density: The log density of a tree of values: the log likelihood and the log
             prior, normalized where the evidence matters.
-        parameters: The parameters.
         draw_start: A function of a key and a number that returns as many flat points to
             start at, such as draws of the prior. By default around the example.
     """

@@ -68,14 +68,8 @@ def seed_outcome(
 ) -> Outcome:
     """Return the outcome of one seed.
 
-    Args:
-        metrics: Numbers by name.
-        samples: The samples, `(n, *shape)`.
-        history: Columns with one entry a record, one of them `step`, or
-            `epoch`, which is stored as `step`.
-        arrays: Arrays that figures need, concatenated over the seeds.
-        stacked: The same, stacked over the seeds.
-        events: What happened.
+    A column of the history is `step`, or `epoch`, which is stored as `step`. Over the
+    seeds, `arrays` will be concatenated, and `stacked` ones stacked.
     """
     columns = {k: np.asarray(values)[None] for k, values in (history or {}).items()}
     if "step" not in columns and "epoch" in columns:

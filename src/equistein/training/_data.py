@@ -32,7 +32,6 @@ class Batch:
     of an epoch is used within one trace only.
 
     Args:
-        points: The points, stacked on axis 0.
         labels: The class or the known energy of each, or None.
         rows: Their indices among the points of the epoch; in memory, among all data.
         step_scale: What multiplies a sampler's step sizes: 1, halved by each roll-back.
@@ -113,13 +112,9 @@ def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndar
 
 
 class AbstractSource(abc.ABC):
-    """Where the points of each epoch come from.
+    """Where the points of each epoch come from."""
 
-    Attributes:
-        epoch_batches: Batches per epoch; None is one pass over the data.
-    """
-
-    epoch_batches: int | None = None
+    epoch_batches: int | None = None  # which is one pass over the data
     _data: Any = ()  # all points and their labels; () if their number is not known
     _labels: Any = None
 
@@ -131,9 +126,7 @@ class AbstractSource(abc.ABC):
     def epoch_points(self, number: int) -> PointsAndLabels:
         """Return the points, and labels, that an epoch makes its batches of.
 
-        Args:
-            number: Which epoch, from 0, discarded ones and those before a resume
-                included: none comes twice.
+        Epochs count from 0, those discarded or before a resume too: none comes twice.
         """
 
     def num_batches(self, batch_size: int) -> int:
@@ -242,7 +235,6 @@ class Stream(AbstractSource):
     Args:
         arrays: An iterable of arrays of points, or of pairs of points and labels, of
             any number each. One that can begin again does so at its end.
-        epoch_batches: Batches per epoch.
     """
 
     def __init__(self, arrays: Iterable[Any], epoch_batches: int):

@@ -203,8 +203,7 @@ class SamplesOf(AbstractInitial):
 class DivergenceError(FloatingPointError):
     """A fit diverged more often than it was allowed to go back.
 
-    Attributes:
-        fitted: The last good state, which may be older than the end of its history.
+    Its `fitted` is the last good state, perhaps older than the end of its history.
     """
 
     def __init__(self, message: str, fitted: Fitted):

@@ -122,7 +122,6 @@ class Blurred(AbstractObjective[Any]):
     data blurred by $\sigma$, which keeps it from narrowing onto single points.
 
     Args:
-        objective: The objective.
         noise: The noise $\sigma > 0$, in the units of the points.
 
     References:
