@@ -27,11 +27,11 @@ NAMED = {  # what the change is about: package, file, before, after
         "finite = ~jnp.isnan(log_ratio)",
     ),
     "unlabelled points": (
-        "training", "training/_supervised.py",
+        "training", "training/_objectives.py",
         "known = (labels >= 0)", "known = (labels >= -1)",
     ),
     "points of unknown energy": (
-        "training", "training/_supervised.py",
+        "training", "training/_objectives.py",
         "known = jnp.isfinite(batch.labels)", "known = batch.labels == batch.labels[0]",
     ),
     "temperature of an energy": (

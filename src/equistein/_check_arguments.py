@@ -44,9 +44,6 @@ def check_arguments(
     may be the `key`: it is `jax.random.key(n)`. The function itself checks what an
     annotation cannot express, such as a range. With `finite`, floating-point arrays
     must be finite; without `checked`, only the key is looked at.
-
-    Raises:
-        ValueError: When called, with the argument, what was expected and what came.
     """
     is_class = isinstance(public, type)
     function: Any = public.__init__ if is_class else public

@@ -50,10 +50,6 @@ def load_arrays(
     """Return the header and the arrays of a file that `save_arrays` wrote.
 
     The remedy, for a damaged file, is the end of a sentence.
-
-    Raises:
-        LimitError: If it is larger than memory may hold.
-        FileFormatError: If it is damaged, of another kind, or of another version.
     """
     remedy = remedy and f": {remedy}"
     with open(path, "rb") as file:

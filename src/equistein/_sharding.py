@@ -18,14 +18,7 @@ Rows = TypeVar("Rows", bound=PyTree)
 
 
 def device_mesh(num_devices: int | None = None) -> Mesh:
-    """Return a mesh of devices for `mesh` of `es.run` and `es.fit`.
-
-    Args:
-        num_devices: How many, the first ones; by default all, of all processes.
-
-    Raises:
-        ValueError: If there are fewer.
-    """
+    """Return a mesh for `es.run` and `es.fit`, by default of all processes' devices."""
     found = jax.devices()
     number = len(found) if num_devices is None else num_devices
     if not isinstance(number, int) or not 0 < number <= len(found):

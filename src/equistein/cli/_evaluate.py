@@ -4,7 +4,6 @@ import dataclasses
 import pathlib
 from typing import Annotated, Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from equistein.data import (
     read_table,
     stack_molecules,
 )
+from equistein.energies import values_at
 from equistein.models import Problem
 from equistein.molecules import (
     BOLTZMANN,
@@ -73,7 +73,8 @@ class Evaluate:
             raise UserError(f"--kelvin must be a positive number, but got {kelvin}.")
         arrays = _read(self.file, fitted, vars(self.reading))
         points = fitted.group.project_points(jnp.asarray(arrays["x"], float))
-        energies, scores = map(np.asarray, _values(fitted.energy, points))
+        both = values_at(jax.value_and_grad(fitted.log_density), points)
+        energies, scores = -np.asarray(both[0]), np.asarray(both[1])
         arrays |= {"energy_kT": energies.astype(float), "scores": scores}
         if "atomic_numbers" in fitted.about and kelvin is not None:
             unit = BOLTZMANN * kelvin
@@ -90,13 +91,6 @@ class Evaluate:
         answer("\n".join([f"{len(points)} points of {self.file}", *table]), **described)
         write_numbers(folder, described, pictures)
         return 0
-
-
-@eqx.filter_jit
-def _values(energy: Any, points: Any) -> tuple[Any, Any]:
-    """Return energies and scores, in blocks of 256 points."""
-    both = lambda x: (energy(x), -jax.grad(energy)(x))
-    return jax.lax.map(both, points, batch_size=256)
 
 
 def _read(

@@ -12,12 +12,10 @@ from equistein.data._cache import (
     cache_folder as cache_folder,
     CACHE_VARIABLE as CACHE_VARIABLE,
     cached_array as cached_array,
-    DATA_VARIABLE as DATA_VARIABLE,
-    published_clouds as published_clouds,
-)
-from equistein.data._compiled import (
     count_compiled as count_compiled,
+    DATA_VARIABLE as DATA_VARIABLE,
     enable_compilation_cache as enable_compilation_cache,
+    published_clouds as published_clouds,
 )
 from equistein.data._dataset import (
     Dataset as Dataset,

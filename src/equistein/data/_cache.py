@@ -1,16 +1,20 @@
-"""Files of `$EQUISTEIN_DATA`, and the cache of computed arrays and downloads."""
+"""Files of `$EQUISTEIN_DATA`; the caches of arrays, downloads and compiled programs."""
 
 import contextlib
 import hashlib
 import json
 import os
 import pathlib
+import platform
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
+from equistein._numbers import check_positive
 from equistein._serialization import load_arrays, save_arrays
 from equistein.data._array_files import as_particles, DataError, read_points
 
@@ -18,6 +22,7 @@ CACHE_VARIABLE = "EQUISTEIN_CACHE"
 DATA_VARIABLE = "EQUISTEIN_DATA"
 _KIND = "cached array"
 _SHA256 = re.compile("sha256:[0-9a-f]{64}")
+_CPU_FEATURES = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
 
 
 def cache_folder() -> pathlib.Path:
@@ -105,3 +110,45 @@ def fetched(name: str, url: str, checksum: str, file: str, remedy: str) -> pathl
     except Exception as error:  # the network has many ways to fail
         raise DataError(f"{name} could not be fetched: {error}. {remedy}") from None
     return pathlib.Path(cached)
+
+
+def enable_compilation_cache(max_bytes: int = 2**30) -> None:
+    """Let JAX keep compiled programs on disk, so that a second process is faster.
+
+    The commands of `equistein` call it. The folder is `compiled` in that of
+    `EQUISTEIN_CACHE`, one for each kind of CPU. JAX's own variables take precedence:
+    `JAX_COMPILATION_CACHE_DIR` is another folder, and `JAX_ENABLE_COMPILATION_CACHE=0`
+    turns the cache off. Above `max_bytes` those used longest ago are deleted.
+    """
+    check_positive("enable_compilation_cache", max_bytes=max_bytes)
+    config = jax.config.values
+    if (
+        config["jax_compilation_cache_dir"]
+        or not config["jax_enable_compilation_cache"]
+    ):
+        return
+    # Programs of one kind of CPU may use instructions that others lack.
+    cpu, info = platform.processor(), pathlib.Path("/proc/cpuinfo")
+    if info.is_file() and (flags := re.search(_CPU_FEATURES, info.read_text())):
+        cpu = flags.group()
+    name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
+    folder = str(cache_folder() / "compiled" / name)
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_compilation_cache_max_size", int(max_bytes))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    # A cache that cannot be read or written only costs time.
+    ignored = "Error (reading|writing) persistent compilation cache"
+    warnings.filterwarnings("ignore", message=ignored)
+
+
+def count_compiled() -> tuple[int, int, int]:
+    """Return how many programs JAX keeps, how many were used again, and their bytes."""
+    folder = jax.config.values["jax_compilation_cache_dir"] or cache_folder()
+    programs = [*pathlib.Path(folder).rglob("*-cache")]
+    used = 0
+    for program in programs:
+        accessed = program.with_name(program.name.removesuffix("-cache") + "-atime")
+        if accessed.is_file():  # nanoseconds since 1970, of the last use
+            last = int.from_bytes(accessed.read_bytes(), "little")
+            used += last > program.stat().st_mtime_ns + 10**9
+    return len(programs), used, sum(each.stat().st_size for each in programs)

@@ -71,10 +71,8 @@ def write_image_folder(
 ) -> None:
     """Write images as .png files into an existing folder, numbered from 0 on.
 
-    Args:
-        path: The folder.
-        images: Numbers from 0, black, to 1, in one channel or three; others are
-            clipped, and NaN is black.
+    They have one channel or three, of numbers from 0, black, to 1; others are clipped,
+    and NaN is black.
     """
     from PIL import Image
 

@@ -54,11 +54,7 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
 
     From `$EQUISTEIN_DATA/qm9/qm9_<formula>.npz`, else from the cache, else downloaded
     from the original archive, whose checksum is compared. The 3 054 molecules that QM9
-    calls uncharacterized are left out.
-
-    Args:
-        formula: Such as C5H8O.
-        download: Whether 86 MB may be downloaded from figshare.com.
+    calls uncharacterized are left out. With `download`, 86 MB come from figshare.com.
 
     References:
         Ramakrishnan et al. (2014), Scientific Data 1, 140022.

@@ -75,7 +75,7 @@ def describe(
     columns: Sequence[str] | None = None,
     notes: Sequence[str] = (),
 ) -> DataSummary:
-    """Look for what is wrong in data, and warn of each with cause and remedy.
+    """Look for what is wrong in data, a `DataWarning` each with cause and remedy.
 
     Args:
         data: The points, stacked on axis 0, in the order of their file.
@@ -87,9 +87,6 @@ def describe(
         charge: Of each molecule, in units of e.
         columns: What the columns of a table are called.
         notes: More lines, such as what a reader left out.
-
-    Warns:
-        DataWarning: Once for each thing that is off.
     """
     most = max(2, int(_NUMBERS / max(1, math.prod(np.shape(data)[1:]))))
     points, found = np.asarray(data[:most]), _Lines(notes)

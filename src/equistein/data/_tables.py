@@ -97,11 +97,9 @@ def read_table(
 
 
 def write_table(path: pathlib.Path | str, table: Table) -> None:
-    """Write a table into a CSV or Parquet file, which `read_table` reads.
+    """Write a table, classes by name, into a .csv, .tsv or .parquet file.
 
-    Args:
-        path: A file that ends in .csv, .tsv or .parquet, replaced if it exists.
-        table: The table; classes are written by their names.
+    A file that exists is replaced.
     """
     path = pathlib.Path(path)
     frame = _pandas().DataFrame(table.points, columns=list(table.columns))

@@ -1,25 +1,25 @@
 """Score matching, and energies at all noise levels, sampled backwards."""
 
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
-from equistein.diffusion._image_bits import image_bits as image_bits
 from equistein.diffusion._mixture_energy import (
+    image_bits as image_bits,
     MixtureNoiseEnergy as MixtureNoiseEnergy,
 )
 from equistein.diffusion._noise_energy import (
     AbstractNoiseEnergy as AbstractNoiseEnergy,
     NoiseEnergy as NoiseEnergy,
 )
-from equistein.diffusion._reverse_diffusion import ReverseDiffusion as ReverseDiffusion
+from equistein.diffusion._reverse_diffusion import (
+    AbstractDiffusionSteps as AbstractDiffusionSteps,
+    DiffusionSteps as DiffusionSteps,
+    HeunSteps as HeunSteps,
+    ReverseDiffusion as ReverseDiffusion,
+    StepSizes as StepSizes,
+)
 from equistein.diffusion._score_matching import (
     denoising_loss as denoising_loss,
     DenoisingScoreMatching as DenoisingScoreMatching,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
     repeated_denoising_loss as repeated_denoising_loss,
     ScoreMatching as ScoreMatching,
-)
-from equistein.diffusion._steps import (
-    AbstractDiffusionSteps as AbstractDiffusionSteps,
-    DiffusionSteps as DiffusionSteps,
-    HeunSteps as HeunSteps,
-    StepSizes as StepSizes,
 )

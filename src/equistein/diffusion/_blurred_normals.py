@@ -32,11 +32,7 @@ class BlurredNormals(eqx.Module):
     many small images none are left, where white noise would be seen. All are shrunk
     towards the same in all directions, the more the fewer the points.
 
-    Args:
-        data: The data, stacked on axis 0.
-        group: The symmetry, a finite group.
-        labels: The class of each point, -1 where it is unknown; None for one class.
-        num_classes: The number of classes.
+    Labels are the class of each point, -1 where it is unknown.
     """
 
     group: AbstractFiniteGroup

@@ -83,7 +83,6 @@ class NoiseEnergy(AbstractNoiseEnergy):
 
     Args:
         network: The network $f$.
-        data: The data, stacked on axis 0.
         sigma_min: The least noise, in the units of the points.
         sigma_max: The largest noise; by default $2 s$.
 

@@ -153,11 +153,7 @@ def denoising_loss(
 ) -> Scalar:
     r"""Return the mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ a coordinate.
 
-    Args:
-        key: The source of $\xi$.
-        energy: The energies of all levels.
-        points: The data.
-        noise: The level $\sigma$ of each point.
+    Each point has its level of noise, $\sigma$.
     """
     drawn = jr.normal(key, points.shape, points.dtype)
 

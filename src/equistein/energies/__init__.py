@@ -13,7 +13,6 @@ from equistein.energies._composed import (
     SummedEnergy as SummedEnergy,
     TemperedEnergy as TemperedEnergy,
 )
-from equistein.energies._jacobian_sums import Rows as Rows
 from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,
@@ -24,5 +23,6 @@ from equistein.energies._linear import (
 )
 from equistein.energies._normal_equations import (
     LinearSolution as LinearSolution,
+    Rows as Rows,
     solve_linear as solve_linear,
 )

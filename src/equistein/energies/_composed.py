@@ -16,11 +16,7 @@ from equistein.networks import AbstractNetwork
 
 @check_arguments
 class PlainEnergy(AbstractEnergy):
-    r"""The energy $E(x) = -f(x)$ of a network with one output.
-
-    Args:
-        network: The network $f$.
-    """
+    r"""The energy $E(x) = -f(x)$ of a network with one output."""
 
     network: AbstractNetwork
 
@@ -65,12 +61,7 @@ class KnownEnergy(AbstractEnergy):
 
 @check_arguments
 class TemperedEnergy(AbstractEnergy):
-    r"""The energy $E(x) / T$: what is sampled at the temperature $T$.
-
-    Args:
-        energy: The energy.
-        temperature: The temperature $T > 0$.
-    """
+    r"""The energy $E(x) / T$: what is sampled at the temperature $T > 0$."""
 
     energy: AbstractEnergy
     temperature: float = eqx.field(converter=float)

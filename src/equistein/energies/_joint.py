@@ -92,10 +92,6 @@ class ConditionalEnergy(AbstractEnergy):
     r"""The energy of one class, up to a constant.
 
     $$E(x | y) = E(x) - \log p(y | x)$$
-
-    Args:
-        energy: The joint energy.
-        label: The class $y$, from 0 on.
     """
 
     energy: JointEnergy

@@ -16,15 +16,10 @@ SquaredDistances: TypeAlias = Float[Array, "n n"]
 
 
 class AbstractBandwidth(eqx.Module):
-    """A rule for the bandwidth, in whatever distance the kernel measures.
+    """A rule for the bandwidth, in whatever distance the kernel measures."""
 
-    Attributes:
-        every: The number of steps of SVGD between two measurements.
-        max_particles: The number of particles it is measured on, at most.
-    """
-
-    every: eqx.AbstractVar[int]
-    max_particles: eqx.AbstractVar[int]
+    every: eqx.AbstractVar[int]  # the number of steps of SVGD between two measurements
+    max_particles: eqx.AbstractVar[int]  # that it is measured on, at most
 
     @abc.abstractmethod
     def __call__(self, squared_distances: SquaredDistances) -> Scalar:
@@ -45,12 +40,7 @@ class Median(AbstractBandwidth):
     med is the median distance between different particles: between orbits or features
     for symmetric kernels. A median costs many steps of SVGD, so it is taken every
     `every` steps, over `max_particles` at most, and no gradient flows through it. It is
-    1 when all particles coincide.
-
-    Args:
-        factor: The multiple $c$ of the rule.
-        every: The number of steps between two medians.
-        max_particles: The number of particles the median is taken over.
+    1 when all particles coincide. The multiple $c$ is `factor`.
 
     References:
         Liu and Wang (2016), Stein Variational Gradient Descent, section 5.

@@ -13,11 +13,7 @@ from equistein._check_arguments import check_arguments
 from equistein._products import matmul
 from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
-from equistein.kernels._bandwidth import (
-    AbstractBandwidth,
-    Bandwidth,
-    SquaredDistances,
-)
+from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, SquaredDistances
 from equistein.kernels._pairs import (
     centered,
     flatten,

@@ -126,13 +126,8 @@ class Invariant(AbstractGroupKernel[AverageOverElements], AbstractScalarKernel):
     It is invariant in each argument, so that $\psi(g x) = \psi(x)$, where an
     equivariant force has $\psi(g x) = R_g \psi(x)$, and against an invariant set of
     particles the scores cancel: every invariant distribution is a fixed point, whatever
-    the target. It is here to reproduce the paper; sample with `Equivariant`.
-
-    Args:
-        base: The radial kernel $k$.
-        group: The symmetry to average over.
-        num_samples: As for `Equivariant`; None for all elements of a finite group.
-        key: The key of the Haar sample.
+    the target. It is here to reproduce the paper; sample with `Equivariant`, which has
+    the same arguments.
 
     References:
         Jaini, Holdijk and Welling (2021), Examples 1 and 2.

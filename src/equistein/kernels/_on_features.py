@@ -162,10 +162,6 @@ class Gradient(AbstractPulledBackKernel):
     It vanishes where the features of all particles agree and at distances far above
     the bandwidth, and $K(x, x) = J^\top J / h^2$ for an RBF base: steps are in units
     of $h^2$ times those of `Pullback`. The target must be constant on the orbits of F.
-
-    Args:
-        base: The radial kernel $k$ on features; `RBF()` takes the median rule.
-        features: The feature map $F$.
     """
 
     base: AbstractRadialKernel

@@ -26,9 +26,6 @@ class PointSums(eqx.Module):
     """Weighted sums over points, in the coordinates of a preconditioner.
 
     Attributes:
-        count: The number of points.
-        weight: The sum of the weights.
-        total: The sum of the coordinates.
         squares: The sums of their products; of their squares where it is diagonal.
     """
 
@@ -52,7 +49,6 @@ class Preconditioner(eqx.Module):
     F is a matrix, or of more than 100 dimensions diagonal. Points have one axis.
 
     Attributes:
-        center: The center $c$.
         factor: The factor $F$, or its diagonal.
         inverse: The inverse of F, or its diagonal.
         log_det: The logarithm of the determinant of F.
@@ -83,12 +79,7 @@ class Preconditioner(eqx.Module):
 
         The covariance is shrunk as by `updated`, where the weights are worth n equal
         ones. Averaged over the group, by 64 random elements where it has more, it is
-        equivariant: $F F^\top$ commutes with each $g$.
-
-        Args:
-            points: Points of shape (n, dim).
-            weights: Their weights, equal by default.
-            group: A group that acts linearly on the points.
+        equivariant: $F F^\top$ commutes with each $g$, which must act linearly.
         """
         weights = jnp.ones(len(points), points.dtype) if weights is None else weights
         effective = jnp.sum(weights) ** 2 / jnp.sum(weights**2)
@@ -145,10 +136,6 @@ class Preconditioner(eqx.Module):
         z = jr.normal(key, (num, self.center.size), self.center.dtype)
         return self.center[None] + jax.vmap(self.push)(z)
 
-    def project(self, point: Point) -> Point:
-        """Return the point: the normal density is positive everywhere."""
-        return point
-
     @property
     def covariance(self) -> Float[Array, "dim dim"]:
         r"""The matrix $F F^\top$."""
@@ -179,12 +166,8 @@ class Preconditioner(eqx.Module):
         r"""Return the preconditioner of the points that were summed.
 
         Their covariance C in these coordinates becomes
-        $(n C + d\, \mathrm{diag}\, C + I) / (n + d + 1)$ of n independent points, so
-        few points change little.
-
-        Args:
-            sums: Of points, by `sums`.
-            effective: The number n of independent points that they are worth.
+        $(n C + d\, \mathrm{diag}\, C + I) / (n + d + 1)$, so few points change little.
+        They are worth n independent ones, the `effective` number.
         """
         mean = sums.total / jnp.maximum(sums.weight, 1e-6)
         square = sums.squares / jnp.maximum(sums.weight, 1e-6)

@@ -4,7 +4,6 @@ from equistein.metrics._annealed_importance_sampling import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
-from equistein.metrics._chains import summarize_chains as summarize_chains
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
@@ -15,6 +14,7 @@ from equistein.metrics._classification import (
 from equistein.metrics._coverage import (
     check_coverage as check_coverage,
     Coverage as Coverage,
+    summarize_chains as summarize_chains,
 )
 from equistein.metrics._distances import (
     energy_distance as energy_distance,
@@ -27,19 +27,15 @@ from equistein.metrics._distances import (
     total_variation as total_variation,
     wasserstein_1d as wasserstein_1d,
 )
-from equistein.metrics._forces import force_errors as force_errors
 from equistein.metrics._free_energy import (
     free_energy as free_energy,
     FreeEnergy as FreeEnergy,
     thermal_averages as thermal_averages,
 )
-from equistein.metrics._importance_weights import (
-    reweight as reweight,
-    Weighted as Weighted,
-)
 from equistein.metrics._molecules import (
     bond_orders as bond_orders,
     compare_molecules as compare_molecules,
+    force_errors as force_errors,
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,
 )
@@ -57,7 +53,9 @@ from equistein.metrics._sample_statistics import (
     bits_per_dimension as bits_per_dimension,
     kernel_stein_discrepancy as kernel_stein_discrepancy,
     mean_log_likelihood as mean_log_likelihood,
+    reweight as reweight,
     virial as virial,
+    Weighted as Weighted,
 )
 from equistein.metrics._score_against import score_against as score_against
 from equistein.metrics._scores import (

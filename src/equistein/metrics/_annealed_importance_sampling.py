@@ -101,16 +101,19 @@ def annealed_importance_sampling(
     step_sizes = _tune(keys[2], path, pilots, betas[1:])
     ends, log_weights = _walk(keys[3], path, starts, betas, step_sizes)
     if samples is None:
-        tops = _resample(keys[4], ends, log_weights)
+        weights = jax.nn.softmax(log_weights)
+        weights = jnp.nan_to_num(weights, nan=1 / num_particles)
+        chosen = jr.choice(keys[4], num_particles, (num_particles,), p=weights)
+        tops = jax.tree.map(lambda leaf: leaf[chosen], ends)
     else:
         tops = _walkers_at(keys[4], path, samples, num_particles)
     _, log_inverses = _walk(keys[5], path, tops, betas[::-1], step_sizes[::-1])
-    lower, lower_error = _log_mean(log_weights)
-    inverse, inverse_error = _log_mean(log_inverses)
+    lower, lower_error, effective = _log_mean(log_weights)
+    inverse, inverse_error, effective_back = _log_mean(log_inverses)
     inside = jnp.mean(jnp.isfinite(starts.value).astype(betas.dtype))
     upper = jnp.log(inside) - inverse
     upper_error = jnp.sqrt(inverse_error**2 + (1 / inside - 1) / num_particles)
-    effective = jnp.minimum(_effective(log_weights), _effective(log_inverses))
+    effective = jnp.minimum(effective, effective_back)
     error = jnp.abs(upper - lower) / 2 + 3 * jnp.maximum(lower_error, upper_error)
     return LogNormalizer(
         value=(lower + upper) / 2,
@@ -177,15 +180,6 @@ def _move(
     return walkers, chances
 
 
-def _resample(
-    key: Key, ends: PathWalker, log_weights: Float[Array, " particle"]
-) -> PathWalker:
-    num = len(log_weights)
-    weights = jnp.nan_to_num(jax.nn.softmax(log_weights), nan=1 / num)
-    chosen = jr.choice(key, num, (num,), p=weights)
-    return jax.tree.map(lambda leaf: leaf[chosen], ends)
-
-
 def _walkers_at(
     key: Key, path: GeometricPath, samples: Particles, most: int
 ) -> PathWalker:
@@ -206,14 +200,13 @@ def _walkers_at(
     return eqx.tree_at(lambda w: w.value, walkers, values)
 
 
-def _log_mean(log_weights: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
-    """Return the log of the mean weight, with its standard error."""
-    num = len(log_weights)
-    weights = num * jax.nn.softmax(log_weights)
-    error = jnp.std(weights) / jnp.sqrt(float(num))
-    return logsumexp(log_weights) - jnp.log(float(num)), error.astype(weights.dtype)
+def _log_mean(log_weights: Float[Array, " n"]) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the log of the mean weight, its standard error, and the effective number.
 
-
-def _effective(log_weights: Float[Array, " n"]) -> Scalar:
-    """Return how many equal weights are as good; 0 where all weights are zero."""
-    return jnp.nan_to_num(1 / jnp.sum(jax.nn.softmax(log_weights) ** 2), nan=0.0)
+    That is how many equal weights are as good; 0 where all weights are zero.
+    """
+    num, weights = len(log_weights), jax.nn.softmax(log_weights)
+    error = jnp.std(num * weights) / jnp.sqrt(float(num))
+    effective = jnp.nan_to_num(1 / jnp.sum(weights**2), nan=0.0)
+    log_mean = logsumexp(log_weights) - jnp.log(float(num))
+    return log_mean, error.astype(weights.dtype), effective

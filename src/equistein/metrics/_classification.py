@@ -30,9 +30,7 @@ _RIDGE = 1e-4  # of the variance, where statistics depend on each other
 def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scalar:
     """Return the fraction of points whose likeliest class is the right one.
 
-    Raises:
-        ValueError: If a logit is not finite, or a label is no class; under `jax.jit`
-            the result is NaN.
+    Under `jax.jit` it is NaN if a logit is not finite, or a label is no class.
     """
     check_labels("accuracy", labels, logits.shape[1])
     return jnp.mean(_confidence(logits, labels)[1])

@@ -199,11 +199,7 @@ def mode_weights(
 
 @check_finite_arguments
 def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
-    """Return the proportion of each of the labels 0 to `num - 1`.
-
-    Raises:
-        ValueError: If a label is none of these; under `jax.jit` the result is NaN.
-    """
+    """Return the proportion of each label 0 to `num - 1`; under jit NaN for others."""
     check_integers("`proportions`", num=num)
     check_memory("`proportions`", 9 * num * (len(labels) + 1), "take a smaller `num`")
     check_labels("proportions", labels, num)

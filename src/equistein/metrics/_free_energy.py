@@ -66,10 +66,6 @@ def free_energy(
             end; of others, those of the history, if it has any, or the last.
         collective_variable: A function of one point, such as `torsions.angles`.
         bins: Their number, or their edges; of two variables also a pair of these.
-
-    Raises:
-        ValueError: If there are fewer than two chains, the ladder still adapted, or the
-            variable is not one or two finite numbers within the bins.
     """
     points, *draws = _gather(samples)
     if isinstance(bins, int):

@@ -1,14 +1,18 @@
-"""How good molecules are: bonds by a table of lengths, RDKit's graphs and geometry."""
+"""How good molecules are: bonds by a table of lengths, RDKit's graphs; forces."""
 
 import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from equistein._check_arguments import check_arguments
+from equistein.data import Dataset
+from equistein.energies import AbstractEnergy, values_at
 from equistein.molecules import (
+    BOLTZMANN,
     geometry,
     has_rdkit,
     perceive,
@@ -26,6 +30,7 @@ _SINGLE = {
 _DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
 _TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
 _MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))  # with how many kinds
+_MAX_FRAMES = 5_000  # of each part, whose energies are compared
 
 
 @check_arguments
@@ -34,9 +39,7 @@ def bond_orders(
 ) -> np.ndarray:
     """Return the order of the bond of each pair of atoms, from its length alone.
 
-    Args:
-        symbols: The element of each atom, of H, C, N, O and F.
-        positions: Its position, in Angstrom, `(molecule, atom, 3)` or `(atom, 3)`.
+    Of H, C, N, O and F, in Angstrom.
 
     References:
         Hoogeboom et al. (2022), Equivariant diffusion for molecule generation in 3D,
@@ -75,14 +78,9 @@ def score_molecules(
     perceived: Sequence[Perceived] | None = None,
     charge: int = 0,
 ) -> dict[str, float]:
-    """Return the scores of molecules of one formula.
+    """Return the scores of molecules of one formula and charge, in Angstrom.
 
-    Args:
-        symbols: The element of each atom.
-        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
-        known: The SMILES of known graphs, as by `perceive`.
-        perceived: The results of `perceive`, if known already.
-        charge: The charge of each molecule, in units of e.
+    The results of `perceive` may be known already, and SMILES of `known` graphs.
 
     Returns:
         Of H, C, N, O and F alone `atom_stability`, the fraction of atoms whose bonds,
@@ -146,3 +144,34 @@ def compare_molecules(
                 found[f"{kind}_{name}"] = float(some.mean())
                 found[f"{kind}_{name}_width"] = float(some.std())
     return numbers, floor, panels
+
+
+@check_arguments
+def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
+    """Return mean absolute errors of held-out frames; none without a temperature.
+
+    Of a component of the forces in eV / Angstrom, beside what zero forces would have,
+    and of the energies in meV an atom, without the mean gap of training frames. The
+    learned energy is in kT.
+    """
+    if dataset.kelvin is None:
+        return {}
+    unit, found = BOLTZMANN * dataset.kelvin, {}
+    train, held_out = dataset.train(), dataset.held_out()
+    forces = held_out.forces
+    if forces is not None and (known := np.isfinite(forces).all(axis=(1, 2))).any():
+        learned = values_at(jax.grad(energy.log_density), held_out.points[known])
+        force_gaps = unit * np.asarray(learned) - forces[known]
+        found["held_out_force_error"] = float(np.abs(force_gaps).mean())
+        found["held_out_force_error_of_zero"] = float(np.abs(forces[known]).mean())
+    energy_gaps = []
+    for part in (train, held_out):
+        if part.energies is not None and np.isfinite(part.energies).any():
+            rows = np.flatnonzero(np.isfinite(part.energies))[:_MAX_FRAMES]
+            learned = np.asarray(values_at(energy, part.points[rows]))
+            energy_gaps.append(unit * learned - part.energies[rows])
+    if len(energy_gaps) == 2:
+        training, others = energy_gaps
+        error = np.abs(others - training.mean()).mean() / dataset.points.shape[1]
+        found["held_out_energy_error"] = 1_000 * float(error)
+    return found

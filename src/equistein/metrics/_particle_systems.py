@@ -89,9 +89,7 @@ class GeometricWasserstein(NamedTuple):
 
 @check_finite_arguments
 def geometric_wasserstein(
-    first: Float[Array, "n *shape"],
-    second: Float[Array, "n *shape"],
-    group: PointCloud,
+    first: Float[Array, "n *shape"], second: Float[Array, "n *shape"], group: PointCloud
 ) -> GeometricWasserstein:
     r"""The Wasserstein-2 distance of two sets of clouds, up to the group.
 

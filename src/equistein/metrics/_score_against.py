@@ -45,7 +45,8 @@ def score_against(
 
     The exact samples are two independent runs of the target's own parallel tempering,
     made once and cached: the first is compared with, floors are drawn from the second,
-    and their distance is the error of the reference itself.
+    and their distance is the error of the reference itself. The `warnings` of the
+    scores are also issued.
 
     Args:
         samples: The samples: `(n, particle, dim)`, or rows of coordinates.
@@ -54,9 +55,6 @@ def score_against(
             least twice as many as the samples.
         num_draws: The draws of each floor.
         num_geometric: The clouds in the distance of clouds.
-
-    Returns:
-        The scores. Their `warnings` are also raised as `UserWarning`.
     """
     counts = {"num_draws": num_draws, "num_geometric": num_geometric}
     check_integers("`score_against`", least=2, **counts)
@@ -83,8 +81,16 @@ def score_against(
         np.asarray, _compare(target, parts, rows, target.distance_limits)
     )
     ours, first, second = clouds
+    useless = "; no score means much"
     reasons = _virial_warning("The samples", ours, target, size)
-    reasons += _reference_warnings(first, second, target)
+    reasons += _virial_warning("The reference samples", first, target, end=useless)
+    one, error = _moments(first.energies)
+    other, other_error = _moments(second.energies)
+    if abs(one - other) > _CORRELATED * SPREADS * np.hypot(error, other_error):
+        reasons.append(
+            f"The two runs of the reference differ: their mean energies are {one:.4g} "
+            f"and {other:.4g}{useless}."
+        )
     for reason in reasons:
         warnings.warn(reason, stacklevel=3)
     draw = _Clouds(*(part[:num] for part in second))
@@ -205,11 +211,7 @@ def _moments(values: np.ndarray, size: float | None = None) -> tuple[float, floa
 
 
 def _virial_warning(
-    whose: str,
-    clouds: _Clouds,
-    target: AbstractParticleDensity,
-    size: float | None = None,
-    consequence: str = "",
+    whose: str, clouds: _Clouds, target: Any, size: float | None = None, end: str = ""
 ) -> list[str]:
     virial, error = _moments(clouds.virials, size)
     gap = abs(virial - target.degrees_of_freedom)
@@ -217,27 +219,8 @@ def _virial_warning(
         return []
     return [
         f"{whose} fail the virial theorem: {virial:.4g} +- {error:.2g} instead of "
-        f"{target.degrees_of_freedom:g}, {gap / error:.3g} standard errors off"
-        f"{consequence}."
+        f"{target.degrees_of_freedom:g}, {gap / error:.3g} standard errors off{end}."
     ]
-
-
-def _reference_warnings(
-    first: _Clouds, second: _Clouds, target: AbstractParticleDensity
-) -> list[str]:
-    useless = "; no score means much"
-    reasons = _virial_warning(
-        "The reference samples", first, target, consequence=useless
-    )
-    (one, error), (other, other_error) = map(
-        _moments, (first.energies, second.energies)
-    )
-    if abs(one - other) > _CORRELATED * SPREADS * np.hypot(error, other_error):
-        reasons.append(
-            f"The two runs of the reference differ: their mean energies are {one:.4g} "
-            f"and {other:.4g}{useless}."
-        )
-    return reasons
 
 
 def _all_scores(
@@ -261,11 +244,17 @@ def _all_scores(
         fields |= {"error": error, "is_distance": False}
         return _score(mean, floors, num, shrink, **fields)
 
+    few = min(num_geometric, len(ours.points), len(first.points))
+    chosen = generator.choice(len(ours.points), few, replace=False)
+    others = on_device(first.points[:few])
+    to_others = lambda x: geometric_wasserstein(on_device(x), others, target.group)
+    apart = to_others(ours.points[chosen])
+    far = [to_others(draw[:few]).value for draw in draws[:_GEOMETRIC_DRAWS]]
+    kind = "exact" if apart.is_exact else "an upper bound"
+    note = f"{kind}, of {few} clouds against {few}"
     scores = {
         "energy_w2": _score(energy_w2, energy_floors, num, shrink),
-        "geometric_w2": _geometric(
-            target, generator, ours, first, draws, num_geometric
-        ),
+        "geometric_w2": _score(apart.value, far, few, note=note),
         "distance_tv": _score(distance_tv, distance_floors, num, shrink),
         "mean_energy": mean_of("energies"),
         "virial": mean_of("virials", exact=float(target.degrees_of_freedom)),
@@ -309,24 +298,3 @@ def _score(
     numbers = np.asarray(floors, np.float64)
     floor, spread = float(numbers.mean()), float(numbers.std(ddof=1)) / shrink
     return Score(float(value), floor, spread, len(numbers), num, **fields)
-
-
-def _geometric(
-    target: AbstractParticleDensity,
-    generator: np.random.Generator,
-    ours: _Clouds,
-    first: _Clouds,
-    draws: np.ndarray,
-    most: int,
-) -> Score:
-    few = min(most, len(ours.points), len(first.points))
-    chosen = generator.choice(len(ours.points), few, replace=False)
-    others = on_device(first.points[:few])
-    to_others = lambda some: geometric_wasserstein(
-        on_device(some), others, target.group
-    )
-    distance = to_others(ours.points[chosen])
-    floors = [to_others(draw[:few]).value for draw in draws[:_GEOMETRIC_DRAWS]]
-    kind = "exact" if distance.is_exact else "an upper bound"
-    note = f"{kind}, of {few} clouds against {few}"
-    return _score(distance.value, floors, few, note=note)

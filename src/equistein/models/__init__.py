@@ -1,6 +1,5 @@
 """Ready-made models for a group and data; reading, judging and reporting them."""
 
-from equistein.models._compared import ComparedModel as ComparedModel
 from equistein.models._contrastive import (
     contrastive_model as contrastive_model,
     energy_for as energy_for,
@@ -22,7 +21,10 @@ from equistein.models._judge import (
     judge as judge,
     write_fit_report as write_fit_report,
 )
-from equistein.models._linear import LinearModel as LinearModel
+from equistein.models._linear import (
+    ComparedModel as ComparedModel,
+    LinearModel as LinearModel,
+)
 from equistein.models._model import (
     load as load,
     Model as Model,

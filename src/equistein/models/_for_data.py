@@ -9,10 +9,9 @@ from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
 from equistein.data import Dataset
 from equistein.groups import AbstractGroup, ImageRotations, Molecule, PointCloud
-from equistein.models._compared import ComparedModel
 from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
 from equistein.models._denoising import graph_model, image_model
-from equistein.models._linear import linear_model, LinearModel
+from equistein.models._linear import ComparedModel, linear_model, LinearModel
 from equistein.models._model import Model, with_forces
 from equistein.models._settings import (
     AbstractSettings,
@@ -51,15 +50,12 @@ def for_data(
     The settings choose the network, as `Problem.network` says: `ContrastiveSettings` is
     for `features`, `DenoisingSettings` for `graph`, `ImageSettings` for `unet`.
 
-    Args:
-        key: The source of the weights.
-        group: The symmetry.
-        data: The points, stacked on axis 0.
-        labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
-            its known energy (floating point, NaN where unknown), or None.
-        settings: By default `DenoisingSettings` for point clouds without labels,
-            `ImageSettings` for images, else `ContrastiveSettings`.
-        atomic_numbers: For a graph network, that of each particle that is an atom.
+    By default they are `DenoisingSettings` for point clouds without labels,
+    `ImageSettings` for images, else `ContrastiveSettings`.
+
+    Labels are the class of each point (whole numbers from 0 on, -1 where unknown), or
+    its known energy (floating point, NaN where unknown). The `atomic_numbers` are for a
+    graph network of particles that are atoms.
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)

@@ -71,9 +71,7 @@ class MessageLayer(eqx.Module):
         self.update_out = eqx.nn.Linear(width, width, key=keys[5])
 
     def __call__(
-        self,
-        hidden: Float[Array, "atom width"],
-        edges: Float[Array, "pair feature"],
+        self, hidden: Float[Array, "atom width"], edges: Float[Array, "pair feature"]
     ) -> tuple[Float[Array, "atom width"], Float[Array, "pair width"]]:
         """Return the next state of the atoms, and the messages."""
         silu = jax.nn.silu
@@ -103,11 +101,8 @@ class EGNN(AbstractNoiseNetwork):
         species: One label for each atom.
         atomic_numbers: The atomic number of each atom, if it has one.
         dim: The dimension of space.
-        width: The number of units.
-        depth: The number of layers.
         reach: The last center of the Gaussians, in the units of the points.
         num_centers: Their number.
-        key: The source of the weights.
 
     References:
         Satorras, Hoogeboom and Welling (2021), E(n) equivariant graph neural networks,

@@ -28,7 +28,6 @@ class FeatureNetwork(AbstractNetwork):
     Args:
         network: The function $h$ of the standardized features.
         features: The feature map $F$.
-        data: The data, stacked on axis 0.
     """
 
     network: Callable[[Features], Float[Array, "*class"]]
@@ -86,12 +85,7 @@ class FeatureNetwork(AbstractNetwork):
 
 @check_arguments
 class Symmetrized(AbstractNetwork):
-    r"""The mean of any network over the orbit, $\frac1{|G|} \sum_g f(g x)$.
-
-    Args:
-        network: The network to make invariant.
-        symmetry: A finite group.
-    """
+    r"""The mean of any network over a finite group, $\frac1{|G|} \sum_g f(g x)$."""
 
     network: AbstractNetwork
     symmetry: AbstractGroup

@@ -28,8 +28,6 @@ class MLP(AbstractNetwork):
         in_size: The number of coordinates of a point.
         widths: The number of units of each hidden layer.
         out_size: The number of outputs, or None for one number.
-        activation: The activation of the hidden layers.
-        key: The source of the weights.
     """
 
     layers: tuple[eqx.nn.Linear, ...]
@@ -78,11 +76,6 @@ class NoiseMLP(AbstractNoiseNetwork):
     r"""A function of a point of any shape and of the noise in it, without symmetry.
 
     An `MLP` of the coordinates and of waves of $\log\sigma$, to compare with `EGNN`.
-
-    Args:
-        in_size: The number of coordinates of a point.
-        widths: The number of units of each hidden layer.
-        key: The source of the weights.
     """
 
     network: MLP

@@ -43,11 +43,6 @@ class SteerableCNN(AbstractNetwork):
         out_size: The number of outputs, or None for one number.
         scale: The number that the pixels are divided by.
         activation: The activation, which should be smooth.
-        key: The source of the weights.
-
-    Raises:
-        ValueError: If an argument is out of range, or a combination would not be
-            equivariant: a pool or a stride that leaves pixels out at one edge.
 
     References:
         Jaini, Holdijk and Welling (2021), appendix E.3; Weiler and Cesa (2019).
@@ -93,8 +88,13 @@ class SteerableCNN(AbstractNetwork):
             )  # fmt: skip
             layers.append(layer)
             before, side = after, layer.output_size
-            if index + 1 in pool_after:
-                side = _halve(side, index + 1)
+            if index + 1 in pool_after and side % 2:
+                raise ValueError(
+                    f"After layer {index + 1} the maps have the side {side}, and a "
+                    "pool of 2 x 2 pixels would not be equivariant. Choose other "
+                    "`pool_after`, or pad the images."
+                )
+            side = side // 2 if index + 1 in pool_after else side
         self.convolutions = tuple(layers)
         outputs: Any = out_size or "scalar"
         self.head = eqx.nn.Linear(fields[-1], outputs, key=keys[-1])
@@ -187,17 +187,6 @@ def _plain_fields(network: SteerableCNN, outputs: int) -> list[int]:
         nearby = [[*fields[:index], n, *fields[index + 1 :]] for n in near]
         fields = min(nearby, key=distance)
     return fields
-
-
-def _halve(side: int, layer: int) -> int:
-    """Return the side of maps after a pool, or raise `ValueError` if it is odd."""
-    if side % 2:
-        raise ValueError(
-            f"After layer {layer} the maps have the side {side}, and a pool of 2 x 2 "
-            "pixels would not be equivariant. Choose other `pool_after`, or pad the "
-            "images."
-        )
-    return side // 2
 
 
 def _check(

@@ -50,7 +50,6 @@ class SteerableConv(eqx.Module):
         stride: The step from output pixel to output pixel.
         lifting: Whether the input is an image, not fields.
         image_size: The side of the input.
-        key: The source of the weights.
 
     References:
         Cohen and Welling (2016), Group equivariant convolutional networks; Weiler and

@@ -15,11 +15,7 @@ from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
 from equistein.networks._base import AbstractNoiseNetwork
 from equistein.networks._mlp import noise_waves, NUM_WAVES
-from equistein.networks._steerable_conv import (
-    ImageGroup,
-    SteerableConv,
-    symmetry_at,
-)
+from equistein.networks._steerable_conv import ImageGroup, SteerableConv, symmetry_at
 
 _GAIN = 0.3  # of what a block adds, at first
 _UNITS = 64  # between the features and the classes
@@ -47,8 +43,6 @@ class SteerableUNet(AbstractNoiseNetwork):
         num_blocks: The blocks at the bottom; other levels have two.
         symmetry: `ImageRotations()`, `ImageRotations(reflections=True)` or `Trivial()`.
         scale: The root mean square s of the data's pixels.
-        num_classes: The number of classes, or None.
-        key: The source of the weights.
 
     References:
         Salimans and Ho (2021), Should EBMs model the energy or the score?, for the

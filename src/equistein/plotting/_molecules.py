@@ -70,12 +70,8 @@ def molecule_viewer(
 ) -> Page:
     """Return molecules in space, to rotate with the mouse; a sentence without plotly.
 
-    The script of plotly comes with the page, which needs no network.
-
-    Args:
-        symbols: The element of each atom.
-        positions: Where the atoms are, `(molecule, atom, 3)`, in Angstrom.
-        orders: The order of the bond of each pair, `(molecule, atom, atom)`.
+    The script of plotly comes with the page, which needs no network. The arguments are
+    those of `molecules`.
     """
     if importlib.util.find_spec("plotly") is None:
         return Page(

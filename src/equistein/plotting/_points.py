@@ -1,7 +1,10 @@
-"""Points in the plane and in space, configurations, and runs of particles."""
+"""Points in the plane and in space, configurations, runs, and images in rows."""
 
+import io
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
+import matplotlib
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -98,12 +101,7 @@ def _planes(
 
 
 def spatial_samples(samples: Mapping[str, np.ndarray], reach: float) -> Figure:
-    """Draw points in space, a panel a sampler, colored by their radius.
-
-    Args:
-        samples: For each sampler an array `(n, 3)`.
-        reach: Half the side of the box shown.
-    """
+    """Draw points `(n, 3)`, a panel a sampler, colored by radius, up to a reach."""
     figure = Figure(figsize=(2.8 * len(samples), 3.0), layout="constrained")
     for index, (name, points) in enumerate(samples.items()):
         axes = figure.add_subplot(1, len(samples), index + 1, projection="3d")
@@ -146,11 +144,8 @@ def configurations(
 def run_figure(particles: np.ndarray, history: Mapping[str, np.ndarray]) -> Figure:
     """Draw the particles of runs, and their history.
 
-    Points of one coordinate are a histogram, of more their first two coordinates.
-
-    Args:
-        particles: `(run, particle, *shape)`.
-        history: Columns `(run, record)`, among them `step`.
+    Particles are `(run, particle, *shape)`: of one coordinate a histogram, of more the
+    first two. Columns of the history are `(run, record)`, one of them `step`.
     """
     shown = [name for name in _CURVES if name in history and history[name].ndim == 2]
     figure, axes = grid(1, 1 + len(shown), width=3.2, height=2.8)
@@ -175,3 +170,35 @@ def run_figure(particles: np.ndarray, history: Mapping[str, np.ndarray]) -> Figu
     for panel in axes[0]:
         plain(panel)
     return figure
+
+
+def image_rows(
+    rows: Mapping[str, np.ndarray], *, limits: tuple[float, float] = (0.0, 1.0)
+) -> Figure:
+    """Draw a row of images `(n, side, side, channel)` for each name, dark on white.
+
+    The limits are drawn white and black; values beyond are cut off.
+    """
+    columns = max(map(len, rows.values()))
+    figure, axes = grid(len(rows), columns, width=0.62, height=0.62)
+    for panel in axes.ravel():
+        frameless(panel)
+        panel.spines[:].set_visible(False)
+    low, high = limits
+    for panels, images in zip(axes, rows.values(), strict=True):
+        for panel, image in zip(panels, images, strict=False):
+            shown = np.clip((image - low) / (high - low), 0, 1)
+            panel.imshow(shown, cmap="gray_r", vmin=0, vmax=1)
+    label_rows(axes, list(rows), fontsize=7.0)
+    for row in axes:
+        row[0].yaxis.label.set(rotation=0, ha="right", va="center")
+    return figure
+
+
+def figure_file(figure: Figure, suffix: Literal["png", "svg"]) -> bytes:
+    """Return the bytes of a figure's file: the same ones for the same figure."""
+    drawn = io.BytesIO()
+    undated = {"Date": None} if suffix == "svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "equistein"}):
+        figure.savefig(drawn, format=suffix, dpi=150, metadata=undated)
+    return drawn.getvalue()

@@ -75,12 +75,7 @@ class Positive(AbstractConstraint):
 
 @check_arguments
 class Interval(AbstractConstraint):
-    r"""Numbers strictly between two others, $x = a + (b - a) / (1 + e^{-u})$.
-
-    Args:
-        low: The lower end $a$.
-        high: The upper end $b > a$.
-    """
+    r"""Numbers strictly between two others, $x = a + (b - a) / (1 + e^{-u})$."""
 
     meaning: ClassVar[str] = "numbers strictly inside the interval"
     low: float
@@ -108,12 +103,7 @@ class Interval(AbstractConstraint):
 
 @check_arguments
 class Wrapped(AbstractConstraint):
-    """Periodic numbers, from `low` up to `low + period`.
-
-    Args:
-        period: The period.
-        low: The least value.
-    """
+    """Periodic numbers, from `low` up to `low + period`."""
 
     meaning: ClassVar[str] = "real numbers"
     length: float

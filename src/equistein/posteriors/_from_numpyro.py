@@ -51,7 +51,6 @@ def from_numpyro(
         ValueError: If a site is discrete, ordered, without a proper prior, or has a
             support that depends on another site; or if `exchangeable` names none.
         InvarianceError: If the density lacks the symmetry, naming the permutation.
-        ImportError: If NumPyro is not installed: `pip install equistein[bayes]`.
     """
     try:
         import numpyro  # noqa: F401
@@ -137,21 +136,12 @@ def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
 def _check_supports(sites: Mapping[str, Any], others: Mapping[str, Any]) -> None:
     """Raise `ValueError` if two draws of the prior have other sites or supports."""
     for name, site in sites.items():
-        if name not in others or not _same(
-            site["fn"].support, others[name]["fn"].support
-        ):
+        other = others[name]["fn"].support if name in others else None
+        if not eqx.tree_equal(site["fn"].support, other):
             raise ValueError(
                 f"the support of the site '{name}' depends on another site. Draw it "
                 "from a fixed one, as Uniform(0, 1), and scale it by the other site."
             )
-
-
-def _same(support: Any, other: Any) -> bool:
-    leaves, others = jax.tree.leaves(support), jax.tree.leaves(other)
-    return len(leaves) == len(others) and all(
-        np.shape(a) == np.shape(b) and np.array_equal(a, b)
-        for a, b in zip(leaves, others, strict=True)
-    )
 
 
 def _constraint(name: str, support: Any, takes_order: bool) -> AbstractConstraint:
@@ -246,9 +236,11 @@ def _find_labels(
             map(list, itertools.combinations(axes, size)) for size in sizes
         )
         sets = list(itertools.islice(every, _MOST_SETS))
+        swap, shift = np.arange(num), np.roll(np.arange(num), 1)
+        swap[:2] = 1, 0
         moves = [
             np.stack([_moved(parameters, some, order) for some in sets])
-            for order in _generators(num)
+            for order in (swap, shift)
         ]
         holds = _holds(log_density, points, jnp.asarray(np.stack(moves, axis=1)))
         valid = np.flatnonzero(np.asarray(holds))
@@ -271,13 +263,6 @@ def _axes_by_length(parameters: Parameters) -> dict[int, list[tuple[str, int]]]:
             if num >= 2 and shape[axis : axis + 1] == (num,):
                 by_length.setdefault(num, []).append((name, axis))
     return by_length
-
-
-def _generators(num: int) -> list[np.ndarray]:
-    """Return a swap of the first two labels, and a shift of all."""
-    swap = np.arange(num)
-    swap[:2] = 1, 0
-    return [swap, np.roll(np.arange(num), 1)]
 
 
 def _moved(

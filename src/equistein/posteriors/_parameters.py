@@ -14,12 +14,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import is_integer, is_number
 from equistein._types import Scalar
 from equistein.features import Periodic
-from equistein.groups import (
-    AbstractGroup,
-    Permutations,
-    SignedPermutations,
-    Trivial,
-)
+from equistein.groups import AbstractGroup, Permutations, SignedPermutations, Trivial
 from equistein.posteriors._constraints import (
     AbstractConstraint,
     Interval,
@@ -61,9 +56,6 @@ class Parameters(eqx.Module):
         dim: The number of coordinates of a flat point.
         num_labels: The number of labels; 0 for none.
         example: The flat point of the example.
-
-    Raises:
-        ValueError: If an argument does not fit the arrays, with the remedy.
     """
 
     example: Float[Array, " dim"]
@@ -323,8 +315,7 @@ def _label_axes(
 
 
 def _check_signs(
-    axes: Mapping[str, tuple[int, ...]],
-    constraints: Mapping[str, AbstractConstraint],
+    axes: Mapping[str, tuple[int, ...]], constraints: Mapping[str, AbstractConstraint]
 ) -> None:
     """Raise `ValueError` if signs cannot change."""
     if not axes:

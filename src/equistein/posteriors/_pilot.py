@@ -28,7 +28,6 @@ _LEAST = 1e-10  # width
 _SPREADS = (1.0, 0.1, 0.01, 0.0)  # of a start around the example
 _NEAR, _FAR = 1e4, 1e10  # widths away, between which a density must fall off
 _NUM_POINTS = 4  # that this is checked from
-_AT_ONCE = 256
 
 
 class Coordinates(eqx.Module):
@@ -75,9 +74,7 @@ class WideReference(AbstractReference):
     $$\log b(z) = \sum_{i \in N} \log \mathcal N(z_i; 0, \sigma_i^2)
       - \sum_{i \notin N} \log P_i$$
 
-    Args:
-        width: The standard deviation $\sigma$ of each coordinate.
-        period: The period P of each coordinate, infinite for normal ones.
+    with the widths $\sigma$, and the periods P, infinite for normal coordinates.
     """
 
     width: Float[Array, " dim"]
@@ -279,16 +276,6 @@ def far_values(
         return jax.vmap(look)(points).reshape(len(points), 2, dim)
 
     return jax.lax.map(along, jnp.asarray([_NEAR, _FAR], points.dtype))
-
-
-@eqx.filter_jit
-def log_densities(
-    log_density: LogDensity, points: Float[Array, "chain draw dim"]
-) -> Float[Array, "chain draw"]:
-    """Return the log density of each point."""
-    flat = points.reshape(-1, points.shape[-1])
-    values = jax.lax.map(log_density, flat, batch_size=_AT_ONCE)
-    return values.reshape(points.shape[:2])
 
 
 def pooled(

@@ -15,6 +15,7 @@ from equistein._arrays import as_keys, check_particles, on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
+from equistein.energies import values_at
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels import Preconditioner
 from equistein.posteriors._parameters import Parameters
@@ -22,7 +23,6 @@ from equistein.posteriors._pilot import (
     are_finite,
     check_proper,
     far_values,
-    log_densities,
     Pilot,
     points_around,
     run_pilot,
@@ -60,7 +60,6 @@ class Posterior(eqx.Module):
     Args:
         log_density: The log density of a tree of values: the log likelihood and the log
             prior, normalized where the evidence matters.
-        parameters: The parameters.
         draw_start: A function of a key and a number that returns as many flat points to
             start at, such as draws of the prior. By default around the example.
     """
@@ -103,15 +102,9 @@ class Posterior(eqx.Module):
     ) -> Pilot:
         """Find the posterior's place and widths by short chains.
 
-        Args:
-            key: The source of randomness.
-            start: Trees of values stacked on axis 0, where the chains start. By
-                default the prior's draws, or points around the example.
-            check: Whether to check the symmetry, and that the density falls off.
-
-        Raises:
-            InvarianceError: If the density lacks the symmetry.
-            ValueError: If the posterior runs away, as that of an improper prior.
+        They start at trees of values stacked on axis 0, by default at the prior's draws
+        or around the example. With `check` the density must have the symmetry, and fall
+        off far away.
         """
         start_key, key = jr.split(key)
         points = self._start(start_key, start, _NUM_PILOTS)
@@ -162,11 +155,6 @@ class Posterior(eqx.Module):
             start: Trees of values stacked on axis 0, where the chains start.
             check: Whether to check the symmetry, and that the density falls off.
             progress: Whether to show a progress bar.
-
-        Raises:
-            InvarianceError: If the density lacks the symmetry.
-            ValueError: If the posterior runs away, as that of an improper prior, or an
-                argument does not fit.
         """
         key = as_keys(key)
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
@@ -257,8 +245,9 @@ class Posterior(eqx.Module):
             draws = coordinates.inverse(draws)
         flat = draws.reshape(-1, draws.shape[-1])
         flat = jax.vmap(self.group.act)(self.group.sample(key, len(flat)), flat)
-        draws = jax.vmap(self.parameters.wrap)(flat).reshape(draws.shape)
-        values = log_densities(self.log_density, draws)
+        flat = jax.vmap(self.parameters.wrap)(flat)
+        values = values_at(self.log_density, flat).reshape(draws.shape[:2])
+        draws = flat.reshape(draws.shape)
         return draws, values, invariants_of(self.parameters, draws, values)
 
     def _start(

@@ -48,9 +48,6 @@ def relabel(
         reference: A tree of values. By default first the draw of highest log density,
             then the mean of the draws of the pass before; labels end in the order of
             the means of their first number.
-
-    Raises:
-        ValueError: If the reference has other names or shapes.
     """
     parameters: Parameters = samples.posterior.parameters
     if not parameters.num_labels:
@@ -199,7 +196,8 @@ def plot(samples: PosteriorSamples) -> Any:
             shown, charts(name, raw[name], period), strict=True
         ):
             if not axes:
-                rest |= _numbered(title, _by_number(theirs))
+                draws = np.asarray(theirs)
+                rest[title] = draws.reshape(draws.shape[0] * draws.shape[1], -1)
                 continue
             theirs = abs(theirs) if parameters.signed else theirs
             order = np.sort(_by_label(theirs, axes), axis=-1)
@@ -219,12 +217,6 @@ def _by_label(array: Any, axes: tuple[int, ...]) -> np.ndarray:
     return np.moveaxis(array, 1, 0)
 
 
-def _by_number(array: Any) -> np.ndarray:
-    """Return all numbers as of one label, (1, draw, number)."""
-    array = np.asarray(array)
-    return array.reshape(1, array.shape[0] * array.shape[1], -1)
-
-
 def _numbered(title: str, numbers: np.ndarray) -> dict[str, np.ndarray]:
     """Return the first few numbers by the title, counted where there are several."""
     if len(numbers) == 1:
@@ -239,9 +231,6 @@ def to_arviz(samples: PosteriorSamples) -> Any:
     `posterior` has what does not depend on the labels, so that the R-hat and the ESS of
     `arviz_stats.summary` are meaningful; `sample_stats` the log density, as `lp`;
     `relabelled` the parameters with labels, relabelled, for reading.
-
-    Raises:
-        ImportError: If ArviZ is not installed: `pip install equistein[bayes]`.
     """
     try:
         from arviz_base import from_dict

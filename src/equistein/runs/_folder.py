@@ -46,12 +46,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: pathlib.Path) -> "RunFolder":
-        """Make a new, empty run folder, and hold its lock.
-
-        Raises:
-            UserError: If the folder is not empty, cannot be written, or another process
-                works in it.
-        """
+        """Make a new, empty run folder, and hold its lock; or raise `UserError`."""
         folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -71,11 +66,7 @@ class RunFolder:
         return cls(path)
 
     def hold(self) -> None:
-        """Lock the folder, and remove unfinished files of processes that were killed.
-
-        Raises:
-            UserError: If another process works in the folder.
-        """
+        """Lock the folder, and remove what killed processes left unfinished."""
         if self._lock.is_locked:
             return
         try:
@@ -202,11 +193,7 @@ def check_settings(folder: RunFolder) -> None:
 
 
 def settings_to_json(settings: Any) -> dict[str, Any]:
-    """Return a dataclass of numbers, strings, tuples and such dataclasses as JSON.
-
-    Raises:
-        ValueError: If a number is not finite, which JSON cannot hold.
-    """
+    """Return a dataclass of numbers, strings, tuples and such dataclasses as JSON."""
     try:
         return json.loads(json.dumps(dataclasses.asdict(settings), allow_nan=False))
     except ValueError:
@@ -216,11 +203,7 @@ def settings_to_json(settings: Any) -> dict[str, Any]:
 
 
 def settings_from_json(kind: type[Settings], values: Any) -> Settings:
-    """Return settings of a dataclass with the stored values.
-
-    Raises:
-        ValueError: If a field is missing, unknown, of another type or out of range.
-    """
+    """Return settings of a dataclass with the stored values, or raise `ValueError`."""
     try:
         settings = cattrs.Converter(forbid_extra_keys=True).structure(values, kind)
     except Exception as error:  # cattrs collects errors of any type in groups

@@ -32,7 +32,6 @@ class ReportText:
     """The text of a report, beside its numbers and figures.
 
     Attributes:
-        title: The title.
         lead: What was run, in a sentence or two.
         unfinished: What is still to be done, of an interrupted run.
         notes: For an entry, a sentence that its numbers need.
@@ -58,26 +57,6 @@ class ReportText:
     data: Sequence[str] = ()
 
 
-def _page(
-    text: ReportText,
-    metrics: _Metrics,
-    figures: Mapping[str, str | bytes],
-    settings: Mapping[str, Any],
-    environment: Mapping[str, Any],
-) -> str:
-    """Return the page; figures are by name the content of a .png file, or HTML."""
-    best = {}
-    for name in (columns := _columns_of(metrics)):
-        order = list(_rank(metrics, name))
-        if len(order) > 1 and _about_of(metrics, name)["better"] in ("lower", "higher"):
-            best[name] = order[0]
-    return _template().render(
-        text=text, metrics=metrics, figures=figures, best=best,
-        columns=columns, headlines=headlines(metrics, text), settings=_lines(settings),
-        environment=dict(_lines(environment)),
-    )  # fmt: skip
-
-
 @functools.cache
 def _template() -> Any:
     source = importlib.resources.files("equistein.runs") / "report.html.jinja"
@@ -101,9 +80,6 @@ def write_report(folder: RunFolder, text: ReportText | None = None) -> pathlib.P
     """Write report.html from the files of the run and return its path.
 
     Its text is written into report.json, or read from there if it is not given.
-
-    Raises:
-        UserError: If a file of the run is missing or damaged.
     """
     if text is not None:
         folder.write_json("report.json", dataclasses.asdict(text))
@@ -113,9 +89,15 @@ def write_report(folder: RunFolder, text: ReportText | None = None) -> pathlib.P
         for name in ("report", "metrics", "config", "environment")
     )
     try:
-        text = ReportText(**values)
-        figures = _figures_of(folder, text.captions)
-        page = _page(text, metrics, figures, config, environment)
+        text, columns = ReportText(**values), _columns_of(metrics)
+        directed = lambda n: _about_of(metrics, n)["better"] in ("lower", "higher")
+        ranks = {n: list(_rank(metrics, n)) for n in columns if directed(n)}
+        page = _template().render(
+            text=text, metrics=metrics, figures=_figures_of(folder, text.captions),
+            best={n: order[0] for n, order in ranks.items() if len(order) > 1},
+            columns=columns, headlines=headlines(metrics, text),
+            settings=_lines(config), environment=dict(_lines(environment)),
+        )  # fmt: skip
         write_whole(path, page.encode("utf-8", "backslashreplace"))
     except (LimitError, OSError):
         raise

@@ -68,14 +68,8 @@ def seed_outcome(
 ) -> Outcome:
     """Return the outcome of one seed.
 
-    Args:
-        metrics: Numbers by name.
-        samples: The samples, `(n, *shape)`.
-        history: Columns with one entry a record, one of them `step`, or
-            `epoch`, which is stored as `step`.
-        arrays: Arrays that figures need, concatenated over the seeds.
-        stacked: The same, stacked over the seeds.
-        events: What happened.
+    A column of the history is `step`, or `epoch`, which is stored as `step`. Over the
+    seeds, `arrays` will be concatenated, and `stacked` ones stacked.
     """
     columns = {k: np.asarray(values)[None] for k, values in (history or {}).items()}
     if "step" not in columns and "epoch" in columns:
@@ -100,11 +94,7 @@ def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
 
 
 def load_part(folder: RunFolder, name: str) -> Outcome | None:
-    """Return a part that was finished earlier, or None.
-
-    Raises:
-        UserError: If its file is damaged, or belongs to other settings.
-    """
+    """Return a part that was finished earlier, with the same settings, or None."""
     path = folder.path / "checkpoint" / f"{name}.npz"
     if not path.is_file():
         return None
@@ -127,26 +117,6 @@ def load_part(folder: RunFolder, name: str) -> Outcome | None:
     return Outcome(samples=samples, events=events, **fields)
 
 
-def _metrics_json(
-    outcomes: Mapping[str, Outcome],
-    seeds: Sequence[int],
-    about: Mapping[str, Metric],
-) -> dict[str, Any]:
-    """Return what metrics.json holds of outcomes whose seeds are joined."""
-    rows = {name: summarize(outcome.metrics) for name, outcome in outcomes.items()}
-    floor = rows.pop(FLOOR, {})
-    events = [(name, event) for name in rows for event in outcomes[name].events]
-    warnings = [(name, str(event["text"])) for name, event in events if "text" in event]
-    return {
-        "entries": rows,
-        "floor": floor,
-        "num_samples": {name: len(outcomes[name].samples) for name in rows},
-        "seeds": list(seeds),
-        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
-        "warnings": list(dict.fromkeys(warnings)),
-    }
-
-
 def write_results(
     folder: RunFolder,
     outcomes: Mapping[str, Outcome],
@@ -154,13 +124,25 @@ def write_results(
     about: Mapping[str, Metric],
 ) -> None:
     """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""
-    folder.write_json("metrics.json", _metrics_json(outcomes, seeds, about))
+    rows = {name: summarize(outcome.metrics) for name, outcome in outcomes.items()}
+    floor = rows.pop(FLOOR, {})
+    entries = {name: outcomes[name] for name in rows}
+    events = [(name, event) for name, each in entries.items() for event in each.events]
+    warnings = [(name, str(event["text"])) for name, event in events if "text" in event]
+    metrics = {
+        "entries": rows,
+        "floor": floor,
+        "num_samples": {name: len(each.samples) for name, each in entries.items()},
+        "seeds": list(seeds),
+        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
+        "warnings": list(dict.fromkeys(warnings)),
+    }
+    folder.write_json("metrics.json", metrics)
     values = {
         name: {k: [_json_number(v) for v in row] for k, row in outcome.metrics.items()}
         for name, outcome in outcomes.items()
     }
     folder.write_json("per_seed.json", values)
-    entries = {name: outcome for name, outcome in outcomes.items() if name != FLOOR}
     write_history(folder, entries)
     samples = {name: np.asarray(each.samples) for name, each in entries.items()}
     save_arrays(folder.path / "samples.npz", "samples of a run", {}, samples)

@@ -71,11 +71,8 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 class ShardedSampler(AbstractSampler[Any, Any]):
     """A sampler whose particles do not interact, on several devices.
 
-    Each device moves its particles, the last one perhaps fewer.
-
-    Args:
-        inner: The sampler.
-        mesh: The devices, with an axis `particles`.
+    Each device moves its particles, the last one perhaps fewer. The mesh has an axis
+    `particles`.
     """
 
     inner: AbstractSampler

@@ -33,7 +33,6 @@ from equistein.samplers._scan import (
     take_steps,
     take_steps_of_runs,
 )
-from equistein.samplers._trees import flatten_trees, is_tree
 from equistein.samplers._validation import (
     callback_errors,
     CallbackError,
@@ -43,6 +42,8 @@ from equistein.samplers._validation import (
     check_state,
     check_stored_values,
     count_runs,
+    flatten_trees,
+    is_tree,
     merge_runs,
     particles_inside,
     select_run,
@@ -112,7 +113,6 @@ def run(
         them, each a `SamplingWarning` too.
 
     Raises:
-        ValueError: If an argument is invalid, with the remedy.
         InvarianceError: If the density lacks the kernel's symmetry.
         NonFiniteError: If a particle, or the density at a recorded step, is no longer
             finite. It holds the run so far, as do the next two.

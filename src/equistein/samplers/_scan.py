@@ -24,17 +24,11 @@ def advance(
     until: int | Int[Array, ""],
     tol: float | Scalar | None = None,
 ) -> PyTree:
-    """Take steps until `state.step` equals `until`, or until converged.
+    """Take steps until `state.step` equals `until`, which may be traced.
 
-    One compiled loop, in which nothing is checked or recorded.
-
-    Args:
-        key: The source of randomness; step i, from 1, uses `fold_in(key, i - 1)`.
-        sampler: Any sampler.
-        log_density: The unnormalized log density of one point.
-        state: Such as `sampler.init(particles, log_density)`.
-        until: The number of the last step, which may be traced.
-        tol: Stop once the root mean square update is below this; None takes all steps.
+    One compiled loop from a state such as `sampler.init(particles, log_density)`, in
+    which nothing is checked or recorded. Step i, from 1, uses `fold_in(key, i - 1)`.
+    With `tol` it stops once the root mean square update is below this.
     """
     never = jnp.zeros((), bool)
     until = jnp.asarray(until, state.step.dtype)

@@ -218,14 +218,9 @@ def annealed_svgd(
     """Return SVGD from hot to the target in equal factors of the temperature.
 
     While hot, the modes overlap and the start is forgotten; their weights freeze where
-    the barrier closes. Steps follow the thermal width, without momentum.
-
-    Args:
-        kernel: The kernel.
-        num_steps: The number of steps of the whole run.
-        step_size: The step size at the target, in the units of the points.
-        annealing: The temperatures; by default 80 % of the steps anneal.
-        more: Further arguments of `SVGD`.
+    the barrier closes. Steps follow the thermal width, without momentum; `step_size` is
+    that at the target, in the units of the points. By default 80 % of the steps anneal.
+    More arguments are those of `SVGD`.
     """
     if annealing is None:
         annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)

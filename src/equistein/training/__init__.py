@@ -42,13 +42,11 @@ from equistein.training._loop import Monitor as Monitor
 from equistein.training._objectives import (
     AbstractObjective as AbstractObjective,
     Blurred as Blurred,
-    Loss as Loss,
-    Sum as Sum,
-)
-from equistein.training._supervised import (
     CrossEntropy as CrossEntropy,
     ForceMatching as ForceMatching,
+    Loss as Loss,
     SquaredError as SquaredError,
+    Sum as Sum,
 )
 from equistein.training._trainer import (
     adam as adam,

@@ -16,7 +16,7 @@ from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, freeze
+from equistein.energies import AbstractEnergy, freeze, values_at
 from equistein.samplers import (
     AbstractReference,
     AbstractSampler,
@@ -25,7 +25,6 @@ from equistein.samplers import (
     systematic_resampling,
 )
 from equistein.training._data import Batch
-from equistein.training._fitted import log_densities
 from equistein.training._initial import AbstractInitial
 from equistein.training._objectives import AbstractObjective, Loss
 
@@ -114,7 +113,7 @@ def _movement_info(
 
 def _check_start(energy: AbstractEnergy, particles: Particles) -> None:
     """Raise `ValueError` unless energies are moderate where particles start."""
-    largest = np.max(np.abs(log_densities(energy, particles)))
+    largest = np.max(np.abs(values_at(energy.log_density, particles)))
     if not largest <= _LARGEST_ENERGY:
         raise ValueError(
             f"Where particles start, around `data`, the energy reaches {largest:.3g}, "
@@ -133,11 +132,7 @@ class FromData(AbstractNegatives):
     """Chains that start at the data of each batch, and take some steps.
 
     Where they drift to is what the energy has wrong nearby; the weights of modes that
-    are far apart stay what they were.
-
-    Args:
-        sampler: Such as `MALA(step_size)`, which is exact, or `Langevin(step_size)`.
-        num_steps: The steps of a batch.
+    are far apart stay what they were. `MALA(step_size)` is an exact sampler.
 
     References:
         Hinton (2002), Training products of experts by minimizing contrastive

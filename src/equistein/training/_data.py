@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import check_particles, on_device
@@ -32,7 +32,6 @@ class Batch:
     of an epoch is used within one trace only.
 
     Args:
-        points: The points, stacked on axis 0.
         labels: The class or the known energy of each, or None.
         rows: Their indices among the points of the epoch; in memory, among all data.
         step_scale: What multiplies a sampler's step sizes: 1, halved by each roll-back.
@@ -58,10 +57,6 @@ class Batch:
         self._evaluated.append((energy, evaluation))
         return evaluation
 
-    def with_points(self, points: Float[Array, "point *shape"]) -> "Batch":
-        """Return the same rows with other points, such as blurred ones."""
-        return Batch(points, self.labels, self.rows, self.step_scale)
-
 
 def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> Labels:
     """Return labels as an array of classes or of known energies, one per data point."""
@@ -74,7 +69,7 @@ def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> L
             f"have shape {values.shape}."
         )
     if np.issubdtype(values.dtype, np.floating):
-        return on_device(values.astype(jax.dtypes.canonicalize_dtype(data.dtype)))
+        return on_device(values.astype(canonicalize_dtype(data.dtype)))
     if np.issubdtype(values.dtype, np.integer):
         return on_device(values.astype(np.int32))
     raise ValueError(
@@ -117,13 +112,9 @@ def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndar
 
 
 class AbstractSource(abc.ABC):
-    """Where the points of each epoch come from.
+    """Where the points of each epoch come from."""
 
-    Attributes:
-        epoch_batches: Batches per epoch; None is one pass over the data.
-    """
-
-    epoch_batches: int | None = None
+    epoch_batches: int | None = None  # which is one pass over the data
     _data: Any = ()  # all points and their labels; () if their number is not known
     _labels: Any = None
 
@@ -135,9 +126,7 @@ class AbstractSource(abc.ABC):
     def epoch_points(self, number: int) -> PointsAndLabels:
         """Return the points, and labels, that an epoch makes its batches of.
 
-        Args:
-            number: Which epoch, from 0, discarded ones and those before a resume
-                included: none comes twice.
+        Epochs count from 0, those discarded or before a resume too: none comes twice.
         """
 
     def num_batches(self, batch_size: int) -> int:
@@ -162,13 +151,7 @@ class AbstractSource(abc.ABC):
 
 @check_arguments
 class InMemory(AbstractSource):
-    """Arrays in memory; every epoch gets all of them.
-
-    Args:
-        data: The points, stacked on axis 0.
-        labels: As for `fit`.
-        epoch_batches: Batches per epoch; None is one pass over the data.
-    """
+    """Arrays in memory, labels as for `fit`; every epoch gets all of them."""
 
     def __init__(self, data: Any, labels: Any = None, epoch_batches: int | None = None):
         self._data, self._labels = data, labels
@@ -187,13 +170,8 @@ class OnDisk(AbstractSource):
 
     Every point is used once before any is used again; which points an epoch has is
     random and depends on the key alone, so a resumed fit takes the rest. The array is
-    checked for numbers that are not finite when the source is made.
-
-    Args:
-        data: The array, such as `np.load(path, mmap_mode="r")`.
-        labels: As for `fit`.
-        epoch_batches: Batches per epoch; None is one pass over the data, which must
-            then fit into memory twice.
+    checked for numbers that are not finite when the source is made. If `epoch_batches`
+    is None, all must fit into memory twice. Labels are as for `fit`.
     """
 
     def __init__(
@@ -228,7 +206,7 @@ class OnDisk(AbstractSource):
 
     def _at(self, rows: np.ndarray) -> PointsAndLabels:
         labels = None if self._labels is None else self._labels[rows]
-        return np.asarray(self._data[rows], _float_type()), labels
+        return np.asarray(self._data[rows], canonicalize_dtype(float)), labels
 
     def epoch_indices(self, number: int) -> np.ndarray:
         """Return which points an epoch has, in random order."""
@@ -257,7 +235,6 @@ class Stream(AbstractSource):
     Args:
         arrays: An iterable of arrays of points, or of pairs of points and labels, of
             any number each. One that can begin again does so at its end.
-        epoch_batches: Batches per epoch.
     """
 
     def __init__(self, arrays: Iterable[Any], epoch_batches: int):
@@ -351,8 +328,3 @@ def _finite(points: np.ndarray, name: str) -> np.ndarray:
     """Return points in JAX's type of floating point; or raise `ValueError`."""
     with np.errstate(over="ignore"):
         return np.asarray(check_particles(points, name))
-
-
-def _float_type() -> np.dtype:
-    """Return the floating-point type of JAX's arrays: double with x64 only."""
-    return np.dtype(jnp.zeros(()).dtype)

@@ -88,11 +88,7 @@ def fit(
             `es.device_mesh()`; None is one device. A fit resumes on any number of them.
         progress: Whether to show a progress bar.
 
-    Returns:
-        The learned density.
-
     Raises:
-        ValueError: If the data, the labels or the energy is invalid.
         CheckpointError: If the checkpoint is damaged, or comes from other arguments.
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.

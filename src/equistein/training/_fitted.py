@@ -6,7 +6,6 @@ import pathlib
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -16,7 +15,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, LinearSolution
+from equistein.energies import AbstractEnergy, LinearSolution, values_at
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import NonFiniteError, Normal
@@ -88,14 +87,9 @@ class Fitted(eqx.Module):
         clamp: Clamp | None = None,
         progress: bool = False,
     ) -> Particles:
-        """Draw `num` new samples with the generator.
+        """Draw `num` new samples with the generator, of one class or of all together.
 
-        Args:
-            key: The source of randomness.
-            num: The number of samples.
-            label: The class; None is all together.
-            clamp: Coordinates to hold while the others are drawn.
-            progress: Whether to show a progress bar.
+        The coordinates that `clamp` holds are fixed while the others are drawn.
         """
         key = as_keys(key)
         if self.generator is None:
@@ -161,12 +155,8 @@ class Fitted(eqx.Module):
     ) -> LogNormalizer:
         r"""Estimate $\log Z$ by annealed importance sampling from `reference`.
 
-        Args:
-            key: The source of randomness.
-            num_particles: The number of chains.
-            num_steps: The number of temperatures.
-            samples: Points such as data, from which chains go back: they bound
-                $\log Z$ from above as far as they are samples of the density.
+        By so many chains and temperatures. Chains that go back from `samples`, such as
+        data, bound $\log Z$ from above as far as these are samples of the density.
         """
         return annealed_importance_sampling(
             as_keys(key), self.energy.log_density, self.reference,
@@ -177,7 +167,8 @@ class Fitted(eqx.Module):
         self, points: Particles, log_normalizer: LogNormalizer
     ) -> Float[Array, " point"]:
         r"""Return $\log p(x)$ of each point, in nats, by what `log_normalizer` gave."""
-        return log_densities(self.energy, points) - log_normalizer.value
+        points = self.energy.group(points.shape[1:]).project_points(points)
+        return values_at(self.energy.log_density, points) - log_normalizer.value
 
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.
@@ -193,11 +184,7 @@ class Fitted(eqx.Module):
 
 @check_arguments
 class SamplesOf(AbstractInitial):
-    """Samples of a fit, of all classes, where the chains of another energy start.
-
-    Args:
-        fitted: The fit, with a generator.
-    """
+    """Samples of a fit, of all classes, where the chains of another energy start."""
 
     fitted: Fitted
     center: Float[Array, "..."]
@@ -213,17 +200,10 @@ class SamplesOf(AbstractInitial):
         return self.fitted.sample(key, num)
 
 
-@eqx.filter_jit
-def log_densities(energy: AbstractEnergy, points: Particles) -> Float[Array, " point"]:
-    points = jax.vmap(energy.group(points.shape[1:]).project)(points)
-    return jax.lax.map(energy.log_density, points, batch_size=256)
-
-
 class DivergenceError(FloatingPointError):
     """A fit diverged more often than it was allowed to go back.
 
-    Attributes:
-        fitted: The last good state, which may be older than the end of its history.
+    Its `fitted` is the last good state, perhaps older than the end of its history.
     """
 
     def __init__(self, message: str, fitted: Fitted):

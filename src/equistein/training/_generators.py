@@ -153,12 +153,9 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
 
 @check_arguments
 class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
-    """Runs a sampler from fresh starts.
+    """Runs a sampler, such as `SVGD(kernel)`, from starts such as `Box(data, group)`.
 
     Args:
-        sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
-        initial: Where points start, such as `Box(data, group)`.
-        num_steps: The number of steps.
         num_at_once: The number of points drawn together; their forces join.
         num_at_least: The number that are drawn where fewer are wanted.
     """

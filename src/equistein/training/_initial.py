@@ -37,10 +37,6 @@ class Box(AbstractInitial):
     """The uniform distribution on a cube that holds the data, on the group's subspace.
 
     Centered at the origin, or without a symmetry at the mean of the data.
-
-    Args:
-        data: The data, stacked on axis 0.
-        group: The symmetry.
     """
 
     center: Float[Array, "..."]
@@ -75,11 +71,7 @@ class Normals(AbstractInitial):
     over m = 128 points of the class, or all if it has fewer: the mean and the
     covariance are those of the data.
 
-    Args:
-        data: The data, stacked on axis 0.
-        group: The symmetry.
-        labels: The class of each point, -1 where it is unknown; None for one class.
-        num_classes: The number of classes.
+    Labels are the class of each point, -1 where it is unknown.
 
     References:
         Yang and Ji (2021), JEM++, section 3.4: informative initialization.

@@ -121,7 +121,15 @@ class Loop:
         """Train an epoch and keep it; or go back, and return None."""
         # Here, so that a fit that is resumed from its checkpoint raises it too.
         if len(self.events) > self.optimization.max_rollbacks:
-            raise DivergenceError(self._verdict(), self._make_fitted(self.last_good))
+            last = self.events[-1]
+            verdict = (
+                f"The fit diverged {len(self.events)} times, at last in epoch "
+                f"{last['epoch']}, where {last['reason']}; `max_rollbacks` allows "
+                f"{self.optimization.max_rollbacks}. Take a smaller learning rate or "
+                "gradient clip; with contrastive divergence also a smaller step size "
+                "of the sampler or a larger `regularization`."
+            )
+            raise DivergenceError(verdict, self._make_fitted(self.last_good))
         number = int(self.state.epoch)
         # The failed epoch counts too; no event is a "stop" here, as that has raised.
         discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
@@ -161,17 +169,6 @@ class Loop:
         if largest > self.optimization.energy_limit:
             return f"an energy reached {largest:.3g}, beyond `energy_limit`"
         return None
-
-    def _verdict(self) -> str:
-        """Return why the fit gives up."""
-        last = self.events[-1]
-        return (
-            f"The fit diverged {len(self.events)} times, at last in epoch "
-            f"{last['epoch']}, where {last['reason']}; `max_rollbacks` allows "
-            f"{self.optimization.max_rollbacks}. Take a smaller learning rate or "
-            "gradient clip; with contrastive divergence also a smaller step size of "
-            "the sampler or a larger `regularization`."
-        )
 
     def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
         """Go back to the last good state: to try again, or to end if no try is left."""

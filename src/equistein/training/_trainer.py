@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Mapping
 from typing import Literal
 
@@ -161,7 +160,9 @@ class Trainer(eqx.Module):
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> TrainState:
         """Return the state before the first epoch, given the checked data."""
-        energy = jax.tree.map(_strong, energy)
+        # With a weak type a second epoch would compile again.
+        strong = lambda x: jnp.asarray(x, x.dtype) if eqx.is_array(x) else x
+        energy = jax.tree.map(strong, energy)
         optimizer, objective_key, epoch_key = _prepare(self.optimizer, energy, key)
         zero, one = np.zeros((), int), np.ones((), data.points.dtype)
         return TrainState(
@@ -229,7 +230,13 @@ class Trainer(eqx.Module):
         updates = jax.tree.map(lambda u: u * state.step_scale.astype(u.dtype), updates)
         energy, num = eqx.apply_updates(state.energy, updates), state.num_updates + 1
         decay = jnp.minimum(self.ema, num / (num + 9))  # a shorter mean at first
-        blend = functools.partial(_blend, decay)
+
+        def blend(old, new):
+            if not eqx.is_inexact_array(new):
+                return new
+            part = decay.astype(new.dtype)
+            return part * old + (1 - part) * new
+
         average = jax.tree.map(blend, state.average, energy)
         finite = _all_finite((energy, new_state, value))
         state = TrainState(
@@ -247,18 +254,6 @@ def _prepare(optimizer, energy, key):
     return optimizer.init(weights), objective_key, jr.key_data(epoch_key)
 
 
-def _strong(leaf: PyTree) -> PyTree:
-    """Return an array without a weak type; with one a second epoch would recompile."""
-    return jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf
-
-
 def _all_finite(tree: PyTree) -> Bool[Array, ""]:
     leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
-
-
-def _blend(decay: Scalar, old: PyTree, new: PyTree) -> PyTree:
-    if not eqx.is_inexact_array(new):
-        return new
-    part = decay.astype(new.dtype)
-    return part * old + (1 - part) * new

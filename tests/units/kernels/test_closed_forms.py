@@ -8,7 +8,7 @@ import scipy.special
 
 from equistein.groups import Orthogonal, PointCloud, SpecialOrthogonal
 from equistein.kernels import Equivariant, RBF
-from equistein.kernels.averages._rotation_moments import proper_svd, rotation_moments
+from equistein.kernels.averages._clouds import proper_svd, rotation_moments
 from equistein.targets import DoubleWell
 
 

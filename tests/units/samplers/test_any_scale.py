@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import equistein as es
-from equistein.samplers._evidence import (
+from equistein.samplers._warnings import (
     _of_halves,
     _of_landing,
     _of_populations,
