@@ -66,12 +66,6 @@ _SOURCES = {
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
         _DIGITS,
         {
-            "train": {
-                "mnist/train-images-idx3-ubyte.gz":
-                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                "mnist/train-labels-idx1-ubyte.gz":
-                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            },
             "test": {
                 "mnist_test/t10k-images-idx3-ubyte.gz":
                 "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
@@ -92,10 +86,9 @@ def labeled_images(
     """Return a part of a data set of images, or None where it is not available.
 
     The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, a fifth of them for
-    testing. The others, 60 000 and 10 000 images of 28 x 28 pixels, are read from
-    `$EQUISTEIN_DATA` (folders `fashion_mnist`, and `mnist` for training or
-    `mnist_test`), else from the cache, else downloaded (31 MB) if `download`.
-    All checksums are compared.
+    testing. The others, of 28 x 28 pixels, are read from `$EQUISTEIN_DATA` (folders
+    `fashion_mnist`, 60 000 and 10 000 of them, and `mnist_test`, 10 000), else from the
+    cache, else downloaded (31 MB) if `download`. All checksums are compared.
 
     Raises:
         DataError: If a file is damaged, does not match its checksum or cannot be
@@ -106,13 +99,8 @@ def labeled_images(
         Haffner (1998); Alpaydin and Kaynak (1998), optical recognition of handwritten
         digits.
     """
-    if split not in ("train", "test"):
-        raise DataError(f"`split` must be 'train' or 'test', but got {split!r}.")
     if name == "digits":
         return _digits(split)
-    if name not in _SOURCES:
-        known = ", ".join(["digits", *_SOURCES])
-        raise DataError(f"There are no images {name!r}: give one of {known}.")
     source = _SOURCES[name]
     arrays = []
     for file, checksum in source.files[split].items():
@@ -123,11 +111,6 @@ def labeled_images(
     images, labels = arrays
     pixels = images[..., None].astype(np.float32) / 255
     return LabeledImages(pixels, labels.astype(np.int32), source.names)
-
-
-def class_names(name: Literal["digits", "fashion-mnist", "mnist"]) -> tuple[str, ...]:
-    """Return the names of the classes of a data set."""
-    return _DIGITS if name == "digits" else _SOURCES[name].names
 
 
 def _find(

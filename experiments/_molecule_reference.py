@@ -2,23 +2,13 @@
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
+from equistein.data import DATA_VARIABLE, DataError, published_clouds, qm9_isomers
 from equistein.metrics import bond_orders, score_molecules
-from equistein.molecules import (
-    atomic_numbers_of,
-    atoms_of,
-    embed,
-    perceive,
-    symbols_of,
-)
-from experiments._isomers import isomers
-
-_HELD_OUT = 0.25  # of the isomers that RDKit builds
+from equistein.molecules import perceive, symbols_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +21,6 @@ class Reference:
         others: Those that are held out.
         graphs: The SMILES of all molecules.
         other_graphs: Those of the others.
-        source: Where they come from.
     """
 
     symbols: tuple[str, ...]
@@ -39,7 +28,6 @@ class Reference:
     others: np.ndarray
     graphs: frozenset[str]
     other_graphs: frozenset[str]
-    source: str
 
     @property
     def everything(self) -> np.ndarray:
@@ -108,21 +96,18 @@ def _gap(mine: np.ndarray, theirs: np.ndarray) -> float:
 
 @functools.cache
 def reference_molecules(formula: str, download: bool) -> Reference:
-    """Return QM9's molecules of a formula, or the isomers that RDKit builds.
+    """Return QM9's molecules of a formula.
 
     Raises:
-        DataError: If there are too few molecules of the formula, or a file is damaged.
+        DataError: If they are not available or too few, or a file is damaged.
         MissingRDKit: If RDKit is not installed.
     """
-    found = qm9_isomers(formula)
-    if found is None and download:
-        try:
-            found = qm9_isomers(formula, download=True)
-        except DataError as error:
-            warnings.warn(f"{error} RDKit builds the isomers instead.", stacklevel=2)
-    source = "QM9 (B3LYP)"
+    found = qm9_isomers(formula, download=download)
     if found is None:
-        found, source = _built(formula), "built by RDKit (ETKDG, MMFF94)"
+        raise DataError(
+            f"QM9's molecules of {formula} are not available: put qm9_{formula}.npz "
+            f"into the folder qm9 of ${DATA_VARIABLE}, or allow --download."
+        )
     symbols = symbols_of(found.atomic_numbers)
     centered = found.positions - found.positions.mean(axis=1, keepdims=True)
     is_train = found.split == "train"
@@ -131,10 +116,9 @@ def reference_molecules(formula: str, download: bool) -> Reference:
             f"`molecules` needs at least three molecules of one formula, but has "
             f"{len(centered)} of {formula}."
         )
-
     train, others = centered[is_train], centered[~is_train]
     mine, theirs = (_graphs(symbols, positions) for positions in (train, others))
-    return Reference(symbols, train, others, mine | theirs, theirs, source)
+    return Reference(symbols, train, others, mine | theirs, theirs)
 
 
 def _graphs(symbols: Sequence[str], positions: np.ndarray) -> frozenset[str]:
@@ -146,17 +130,3 @@ def authors_molecules() -> tuple[tuple[str, ...], np.ndarray] | None:
     """Return elements and positions of the 64 molecules that the authors published."""
     clouds = published_clouds("qm9/authors_sampled_molecules.npy", 14, 3)
     return None if clouds is None else (tuple("CCCOCC" + 8 * "H"), clouds)
-
-
-def _built(formula: str) -> QM9Isomers:
-    symbols = atoms_of(formula)
-    shapes = [embed(smiles, symbols) for smiles in isomers(symbols)]
-    positions = [shape for shape in shapes if shape is not None]
-    if not positions:
-        raise DataError(f"RDKit builds no molecule of the formula {formula!r}.")
-    held_out = np.random.default_rng(0).random(len(positions)) < _HELD_OUT
-    return QM9Isomers(
-        np.stack(positions),
-        np.array(atomic_numbers_of(symbols)),
-        np.where(held_out, "test", "train"),
-    )

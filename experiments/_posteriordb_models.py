@@ -8,22 +8,28 @@ import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jax.scipy.stats import beta, cauchy, expon, gamma, norm, t
+from jax.scipy.stats import beta, cauchy, expon, norm
 from jaxtyping import Array, Float
 
 from equistein.data import DATA_VARIABLE
-from equistein.posteriors import Parameters, Posterior
+from equistein.posteriors import Posterior
 from experiments._engine import Scalar
-
-Data = Mapping[str, Any]
-Values = dict[str, Array]
+from experiments._posteriordb_regressions import (
+    as_named,
+    Data,
+    normal,
+    parameters,
+    Parts,
+    REGRESSIONS,
+    Values,
+)
 
 _SUBSTEPS = 20  # of the Runge-Kutta method between two measurements
 _LEAST = 1e-8  # concentration whose logarithm is taken
@@ -75,109 +81,12 @@ def load_model(name: str) -> Model:
         ) from None
     data = {key: np.asarray(value, float) for key, value in data.items()}
     data = {key: jnp.asarray(x) if x.ndim else float(x) for key, x in data.items()}
-    parameters, density, read = MODELS[name](data)
+    flat, density, read = MODELS[name](data)
     means, sds = (
         {key: number[kind] for key, number in reference["parameters"].items()}
         for kind in ("mean", "sd")
     )
-    return Model(Posterior(density, parameters), read, means, sds)
-
-
-Parts = tuple[Parameters, Callable[[Values], Scalar], Callable[[Values], Values]]
-
-
-def _as_named(values: Values) -> Values:
-    return values
-
-
-def _normal(x: Any, mean: Any = 0.0, sd: Any = 1.0) -> Scalar:
-    return jnp.sum(norm.logpdf(x, mean, sd))
-
-
-def _parameters(positive: tuple[str, ...] = (), unit: tuple[str, ...] = (), **shapes):
-    """Return parameters of some shapes, those not named zero at first."""
-    starts = dict.fromkeys(positive, 1.0) | dict.fromkeys(unit, 0.5)
-    example = {n: jnp.full(shape, starts.get(n, 0.0)) for n, shape in shapes.items()}
-    ends = dict.fromkeys(unit, (0.0, 1.0))
-    return Parameters(example, positive=positive, interval=ends)
-
-
-def _regression(
-    columns: list[Any], y: Array, prior: Callable[[Values], Any] = lambda values: 0.0
-) -> Parts:
-    """Return the parts of y ~ normal(X beta, sigma)."""
-    x = jnp.stack([jnp.broadcast_to(column, y.shape) for column in columns], axis=1)
-
-    def density(values: Values) -> Scalar:
-        mean = x @ values["beta"]
-        return prior(values) + _normal(y, mean, values["sigma"])
-
-    return _parameters(("sigma",), beta=(x.shape[1],), sigma=()), density, _as_named
-
-
-def _ark(data: Data) -> Parts:
-    y, k = data["y"], int(data["K"])
-    lags = [y[k - i - 1 : len(y) - i - 1] for i in range(k)]
-    prior = lambda v: _normal(v["beta"], 0.0, 10.0) + cauchy.logpdf(v["sigma"], 0, 2.5)
-    parameters, density, _ = _regression([1.0, *lags], y[k:], prior)
-
-    def read(v: Values) -> Values:
-        return {"alpha": v["beta"][0], "beta": v["beta"][1:], "sigma": v["sigma"]}
-
-    return parameters, density, read
-
-
-def _blr(data: Data) -> Parts:
-    prior = lambda v: _normal(v["beta"], 0.0, 10.0) + _normal(v["sigma"], 0.0, 10.0)
-    return _regression(list(data["X"].T), data["y"], prior)
-
-
-def _earnings(data: Data) -> Parts:
-    return _regression([1.0, data["height"]], data["earn"])
-
-
-def _kidscore(data: Data) -> Parts:
-    school, iq = data["mom_hs"], data["mom_iq"]
-    prior = lambda v: cauchy.logpdf(v["sigma"], 0, 2.5)
-    return _regression([1.0, school, iq, school * iq], data["kid_score"], prior)
-
-
-def _kilpisjarvi(data: Data) -> Parts:
-    mean = jnp.asarray([data["pmualpha"], data["pmubeta"]])
-    sd = jnp.asarray([data["psalpha"], data["psbeta"]])
-    prior = lambda v: _normal(v["beta"], mean, sd)
-    parameters, density, _ = _regression([1.0, data["x"]], data["y"], prior)
-
-    def read(v: Values) -> Values:
-        return {"alpha": v["beta"][0], "beta": v["beta"][1], "sigma": v["sigma"]}
-
-    return parameters, density, read
-
-
-def _mesquite(data: Data) -> Parts:
-    logs = ("diam1", "diam2", "canopy_height", "total_height", "density")
-    columns = [1.0, *(jnp.log(data[name]) for name in logs), data["group"]]
-    return _regression(columns, jnp.log(data["weight"]))
-
-
-def _nes(data: Data) -> Parts:
-    ages = [(data["age_discrete"] == k).astype(float) for k in (2, 3, 4)]
-    first = [data["real_ideo"], data["race_adj"]]
-    last = [data[name] for name in ("educ1", "gender", "income")]
-    return _regression([1.0, *first, *ages, *last], data["partyid7"])
-
-
-def _diamonds(data: Data) -> Parts:
-    x = data["X"][:, 1:]
-    x = x - jnp.mean(x, axis=0, keepdims=True)
-
-    def density(v: Values) -> Scalar:
-        prior = _normal(v["b"]) + t.logpdf(v["Intercept"], 3.0, 8.0, 10.0)
-        prior = prior + t.logpdf(v["sigma"], 3.0, 0.0, 10.0)
-        return prior + _normal(data["Y"], v["Intercept"] + x @ v["b"], v["sigma"])
-
-    parameters = _parameters(("sigma",), Intercept=(), b=(x.shape[1],), sigma=())
-    return parameters, density, _as_named
+    return Model(Posterior(density, flat), read, means, sds)
 
 
 def _arma(data: Data) -> Parts:
@@ -192,14 +101,14 @@ def _arma(data: Data) -> Parts:
             return error, error
 
         _, errors = jax.lax.scan(step, first, (y[:-1], y[1:]))
-        prior = _normal(v["mu"], 0.0, 10.0) + cauchy.logpdf(v["sigma"], 0, 2.5)
-        prior = prior + _normal(v["phi"], 0.0, 2.0) + _normal(v["theta"], 0.0, 2.0)
-        return prior + _normal(jnp.append(first, errors), 0.0, v["sigma"])
+        prior = normal(v["mu"], 0.0, 10.0) + cauchy.logpdf(v["sigma"], 0, 2.5)
+        prior = prior + normal(v["phi"], 0.0, 2.0) + normal(v["theta"], 0.0, 2.0)
+        return prior + normal(jnp.append(first, errors), 0.0, v["sigma"])
 
     return (
-        _parameters(("sigma",), mu=(), phi=(), theta=(), sigma=()),
+        parameters(("sigma",), mu=(), phi=(), theta=(), sigma=()),
         density,
-        _as_named,
+        as_named,
     )
 
 
@@ -220,42 +129,10 @@ def _garch(data: Data) -> Parts:
 
         _, variances = jax.lax.scan(step, first, y[:-1])
         sds = jnp.sqrt(jnp.append(first, variances))
-        return jnp.log1p(-v["alpha1"]) + _normal(y, v["mu"], sds)
+        return jnp.log1p(-v["alpha1"]) + normal(y, v["mu"], sds)
 
     shapes: dict[str, Any] = dict.fromkeys(("mu", "alpha0", "alpha1", "fraction"), ())
-    return _parameters(("alpha0",), ("alpha1", "fraction"), **shapes), density, read
-
-
-def _eight_schools(data: Data) -> Parts:
-    def read(v: Values) -> Values:
-        return {
-            "theta": v["mu"] + v["tau"] * v["theta_trans"],
-            "mu": v["mu"],
-            "tau": v["tau"],
-        }
-
-    def density(v: Values) -> Scalar:
-        seen = _normal(data["y"], read(v)["theta"], data["sigma"])
-        prior = _normal(v["theta_trans"]) + _normal(v["mu"], 0.0, 5.0)
-        return seen + prior + cauchy.logpdf(v["tau"], 0, 5)
-
-    return _parameters(("tau",), mu=(), tau=(), theta_trans=(8,)), density, read
-
-
-def _gaussian_process(data: Data) -> Parts:
-    x, y = data["x"], data["y"]
-    squares, eye = (x[:, None] - x[None]) ** 2, jnp.eye(len(x))
-
-    def density(v: Values) -> Scalar:
-        covariance = v["alpha"] ** 2 * jnp.exp(-0.5 * squares / v["rho"] ** 2)
-        root = jnp.linalg.cholesky(covariance + v["sigma"] * eye)
-        white = jax.scipy.linalg.solve_triangular(root, y, lower=True)
-        seen = -0.5 * jnp.sum(white**2) - jnp.sum(jnp.log(jnp.diagonal(root)))
-        prior = gamma.logpdf(v["rho"], 25.0, scale=0.25) + _normal(v["sigma"])
-        return seen + prior + _normal(v["alpha"], 0.0, 2.0)
-
-    positive = ("rho", "alpha", "sigma")
-    return _parameters(positive, **dict.fromkeys(positive, ())), density, _as_named
+    return parameters(("alpha0",), ("alpha1", "fraction"), **shapes), density, read
 
 
 def _forward(emissions: Float[Array, "time state"], transitions: Array) -> Scalar:
@@ -287,11 +164,11 @@ def _hmm(data: Data) -> Parts:
     def density(v: Values) -> Scalar:
         mu = _ordered(v, "mu")
         emissions = norm.logpdf(data["y"][:, None], mu[None])
-        prior = _normal(mu, jnp.asarray([3.0, 10.0]))
+        prior = normal(mu, jnp.asarray([3.0, 10.0]))
         return prior + _forward(emissions, _chain(v))
 
     shapes: dict[str, Any] = dict.fromkeys(("mu", "mu_gap", "from_1", "from_2"), ())
-    return _parameters(("mu", "mu_gap"), ("from_1", "from_2"), **shapes), density, read
+    return parameters(("mu", "mu_gap"), ("from_1", "from_2"), **shapes), density, read
 
 
 def _drives(data: Data) -> Parts:
@@ -305,12 +182,12 @@ def _drives(data: Data) -> Parts:
         emissions += expon.logpdf(data["v"][:, None], scale=1 / rates["lambda"])
         prior = beta.logpdf(v["from_1"], 4.0, 2.0) + beta.logpdf(v["from_2"], 2.0, 4.0)
         for pair in rates.values():
-            prior += _normal(pair[0], jnp.asarray([0.0, 3.0]))
+            prior += normal(pair[0], jnp.asarray([0.0, 3.0]))
         return prior + _forward(emissions, _chain(v))
 
     positive = ("phi", "phi_gap", "lambda", "lambda_gap")
     shapes: dict[str, Any] = dict.fromkeys((*positive, "from_1", "from_2"), ())
-    return _parameters(positive, ("from_1", "from_2"), **shapes), density, read
+    return parameters(positive, ("from_1", "from_2"), **shapes), density, read
 
 
 def _mixture(data: Data) -> Parts:
@@ -321,12 +198,12 @@ def _mixture(data: Data) -> Parts:
         mu = _ordered(v, "mu")
         weights = jnp.log(jnp.stack([v["theta"], 1 - v["theta"]]))
         each = norm.logpdf(data["y"][:, None], mu[None], v["sigma"][None])
-        prior = _normal(v["sigma"], 0.0, 2.0) + _normal(mu, 0.0, 2.0)
+        prior = normal(v["sigma"], 0.0, 2.0) + normal(mu, 0.0, 2.0)
         prior = prior + beta.logpdf(v["theta"], 5.0, 5.0)
         return prior + jnp.sum(logsumexp(each + weights[None], axis=1))
 
     shapes: dict[str, Any] = {"mu": (), "mu_gap": (), "sigma": (2,), "theta": ()}
-    return _parameters(("mu_gap", "sigma"), ("theta",), **shapes), density, read
+    return parameters(("mu_gap", "sigma"), ("theta",), **shapes), density, read
 
 
 def _solve(rate: Callable, start: Array, step: float, num: int) -> Array:
@@ -364,19 +241,19 @@ def _lotka_volterra(data: Data) -> Parts:
             )
 
         z = _solve(rate, start, 1.0, len(logs))
-        prior = _normal(theta, jnp.asarray([1, 0.05, 1, 0.05]),
+        prior = normal(theta, jnp.asarray([1, 0.05, 1, 0.05]),
                         jnp.asarray([0.5, 0.05, 0.5, 0.05]))  # fmt: skip
         log_sigma = jnp.log(v["sigma"])
-        prior += _normal(log_sigma, -1.0) - jnp.sum(log_sigma)
-        prior += _normal(start, np.log(10)) - jnp.sum(start)
-        seen = _normal(first, start, v["sigma"]) + _normal(logs, z, v["sigma"][None])
+        prior += normal(log_sigma, -1.0) - jnp.sum(log_sigma)
+        prior += normal(start, np.log(10)) - jnp.sum(start)
+        seen = normal(first, start, v["sigma"]) + normal(logs, z, v["sigma"][None])
         return _finite(prior + seen)
 
     positive = ("theta", "z_init", "sigma")
     return (
-        _parameters(positive, theta=(4,), z_init=(2,), sigma=(2,)),
+        parameters(positive, theta=(4,), z_init=(2,), sigma=(2,)),
         density,
-        _as_named,
+        as_named,
     )
 
 
@@ -391,29 +268,24 @@ def _elimination(data: Data) -> Parts:
         c = _solve(rate, jnp.zeros_like(v["k_a"]), 0.5, len(logs))
         prior = sum(cauchy.logpdf(v[name]) for name in positive)
         mean = jnp.log(jnp.maximum(c, _LEAST))
-        return _finite(prior + _normal(logs, mean, v["sigma"]))
+        return _finite(prior + normal(logs, mean, v["sigma"]))
 
     positive = ("k_a", "K_m", "V_m", "sigma")
-    return _parameters(positive, **dict.fromkeys(positive, ())), density, _as_named
+    return parameters(positive, **dict.fromkeys(positive, ())), density, as_named
 
 
-MODELS: dict[str, Callable[[Data], Parts]] = {
-    "arK-arK": _ark,
-    "arma-arma11": _arma,
-    "bball_drive_event_0-hmm_drive_0": _drives,
-    "diamonds-diamonds": _diamonds,
-    "earnings-earn_height": _earnings,
-    "eight_schools-eight_schools_noncentered": _eight_schools,
-    "garch-garch11": _garch,
-    "gp_pois_regr-gp_regr": _gaussian_process,
-    "hmm_example-hmm_example": _hmm,
-    "hudson_lynx_hare-lotka_volterra": _lotka_volterra,
-    "kidiq-kidscore_interaction": _kidscore,
-    "kilpisjarvi_mod-kilpisjarvi": _kilpisjarvi,
-    "low_dim_gauss_mix-low_dim_gauss_mix": _mixture,
-    "mesquite-logmesquite": _mesquite,
-    "nes1980-nes": _nes,
-    "one_comp_mm_elim_abs-one_comp_mm_elim_abs": _elimination,
-    "sblrc-blr": _blr,
-}
+MODELS: dict[str, Callable[[Data], Parts]] = dict(
+    sorted(
+        {
+            **REGRESSIONS,
+            "arma-arma11": _arma,
+            "bball_drive_event_0-hmm_drive_0": _drives,
+            "garch-garch11": _garch,
+            "hmm_example-hmm_example": _hmm,
+            "hudson_lynx_hare-lotka_volterra": _lotka_volterra,
+            "low_dim_gauss_mix-low_dim_gauss_mix": _mixture,
+            "one_comp_mm_elim_abs-one_comp_mm_elim_abs": _elimination,
+        }.items()
+    )
+)
 """What makes each posterior's parts of its data, by the name in posteriordb."""

@@ -26,7 +26,6 @@ from experiments._image_scores import (
     sample_scores,
     turned,
 )
-from experiments._labeled_images import class_names
 
 _MARK = 0.8  # the rotated accuracy whose first iteration is measured
 _TO_MARK = f"iterations_to_{_MARK:g}"
@@ -143,8 +142,7 @@ def _classes(config: ImagesConfig, shown: Shown) -> Any | None:
     for name in ("density", "equivariant"):
         if name in outcomes:
             rows = outcomes[name].arrays["by_class"][0]
-            names = class_names(config.dataset)
-            return image_rows(dict(zip(names, rows, strict=True)))
+            return image_rows(dict(zip(config.sets.names, rows, strict=True)))
     return None
 
 

@@ -84,7 +84,7 @@ class MoleculesConfig(AbstractConfig):
 
     @property
     def reference(self) -> Reference:
-        """The molecules of the formula; they are looked for or built when asked for."""
+        """The molecules of the formula, read when they are first asked for."""
         return reference_molecules(self.formula, self.download)
 
     @property
@@ -172,7 +172,6 @@ def entries(config: MoleculesConfig) -> list[Entry]:
         known = config.reference
         apart = dataclasses.replace(known, train=known.others)
         metrics = apart.measure(known.symbols, known.train)
-        metrics["from_qm9"] = known.source.startswith("QM9")
         return _outcome(known.symbols, known.everything, metrics)
 
     models = (
@@ -209,8 +208,7 @@ def entries(config: MoleculesConfig) -> list[Entry]:
         listed.append(Entry("authors", authors, note, num_seeds=1))
     note = (
         "The floor is the training molecules, with distances to those held out; the "
-        "models are compared with both together. `from_qm9` is 0 where RDKit built the "
-        "molecules."
+        "models are compared with both together."
     )
     return [*listed, Entry(FLOOR, floor, note, label="data", num_seeds=1)]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equistein.data import DataError
-from experiments._labeled_images import class_names, labeled_images
+from experiments._labeled_images import labeled_images
 
 PUBLISHED = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / "fashion_mnist"
 needs_published = pytest.mark.skipif(
@@ -24,7 +24,7 @@ def test_the_digits_are_split_in_five():
     assert train.pixels.min() == 0
     assert train.pixels.max() == 1
     assert np.all(np.bincount(test.labels) > 25)
-    assert test.names == class_names("digits") == tuple("0123456789")
+    assert test.names == tuple("0123456789")
 
 
 def test_images_that_are_not_at_hand_are_none(tmp_path, monkeypatch):
@@ -63,15 +63,6 @@ def test_a_download_that_does_not_match_leaves_nothing_behind(tmp_path, monkeypa
     with pytest.raises(DataError, match="fashion-mnist could not be fetched"):
         labeled_images("fashion-mnist", "test", download=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-@pytest.mark.parametrize(
-    ("name", "split", "words"),
-    [("cifar", "test", "There are no images 'cifar'"), ("digits", "all", "`split`")],
-)
-def test_unknown_images_are_refused(name, split, words, unchecked):
-    with pytest.raises(DataError, match=words):
-        labeled_images(name, split)
 
 
 @needs_published

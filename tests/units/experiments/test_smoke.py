@@ -23,6 +23,8 @@ RUNS = [
 ]
 # One of each kind runs twice, with the same seed; all with EQUISTEIN_TEST_TWICE=all.
 TWICE = ("c4-gaussians", "dw4", "particle-sampling --system lj13", "molecules")
+PACKAGES = {"cluster": "ase", "alanine-dipeptide": "openmm", "posteriordb": "numpyro"}
+FOLDERS = {"molecules": "qm9", "posteriordb": "posteriordb"}
 TWICE_ALL = os.environ.get("EQUISTEIN_TEST_TWICE") == "all"
 
 
@@ -44,6 +46,11 @@ def ran(tmp_path_factory):
 
     @functools.cache
     def folder(name):
+        if name in PACKAGES:
+            pytest.importorskip(PACKAGES[name])
+        data = pathlib.Path(os.environ.get("EQUISTEIN_DATA", ""))
+        if not (data / FOLDERS.get(name, "")).is_dir():
+            pytest.skip(f"{FOLDERS[name]} is not in the folder $EQUISTEIN_DATA")
         out = tmp_path_factory.mktemp("smoke") / "run"
         assert main([*name.split(), "--preset", "smoke", "--out", str(out)]) == 0
         return out
@@ -55,15 +62,6 @@ def ran(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore:The standard error of")  # of 40 clouds, rightly
 @pytest.mark.parametrize("name", RUNS)
 def test_every_experiment_runs_at_smoke_size(name, ran, tmp_path, single_precision):
-    if name == "cluster":
-        pytest.importorskip("ase")
-    if name == "alanine-dipeptide":
-        pytest.importorskip("openmm")
-    if name == "posteriordb":
-        pytest.importorskip("numpyro")
-        folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / name
-        if not folder.is_dir():
-            pytest.skip("posteriordb is not in the folder $EQUISTEIN_DATA")
     out = ran(name)
     metrics = json.loads((out / "metrics.json").read_text())
     models = set(metrics["entries"])
