@@ -27,9 +27,11 @@ def from_ase(
 
     Points are positions (atom, 3) in Angstrom, and the symmetry, `density.group`, that
     of the elements. The calculator is called for one configuration after the other.
+    In a periodic cell particles are not wrapped, but `density.group.wrap` does it.
 
     Args:
-        atoms: An `ase.Atoms` with a calculator and no periodic cell; it is copied.
+        atoms: An `ase.Atoms` with a calculator, free or in a cell that is periodic
+            along all of its edges; it is copied.
         temperature: In K.
         container: As in `from_energy_forces`.
         on_failure: As in `from_energy_forces`.
@@ -39,10 +41,10 @@ def from_ase(
             "`atoms` must be an ase.Atoms with a calculator, such as `atoms.calc = "
             f"EMT()`, but got {atoms!r}."
         )
-    if np.any(atoms.pbc):
+    if np.any(atoms.pbc) and not (np.all(atoms.pbc) and atoms.cell.rank == 3):
         raise ValueError(
-            "`atoms` must have no periodic cell: set `atoms.pbc = False` if they are "
-            "free."
+            "`atoms` must be periodic along all edges of a cell, or free: set "
+            f"`atoms.pbc = False` if they are, but got {atoms!r}."
         )
     own = atoms.copy()
     own.calc = atoms.calc
@@ -57,19 +59,23 @@ def from_ase(
 
     return from_energy_forces(
         energies_and_forces, temperature=temperature, species=own.numbers.tolist(),
+        cell=np.array(atoms.cell[:]) if np.all(atoms.pbc) else None,
         container=container, on_failure=on_failure,
     )  # fmt: skip
 
 
 @check_arguments
 def to_ase(
-    species: Sequence[str] | Sequence[int], positions: Particles | np.ndarray
+    species: Sequence[str] | Sequence[int],
+    positions: Particles | np.ndarray,
+    cell: Any = None,
 ) -> list[Any]:
     """Return samples as a list of `ase.Atoms`, which `ase.io.write` takes.
 
     Args:
         species: The element of each atom, as a symbol or an atomic number.
         positions: Samples of shape (sample, atom, 3), in Angstrom.
+        cell: The edges of a periodic cell as rows, if there is one.
     """
     rows = np.asarray(positions, np.float64)
     if rows.shape[1:] != (len(species), 3):
@@ -79,7 +85,8 @@ def to_ase(
         )
     atoms, symbols = ase().Atoms, [each for each in species if isinstance(each, str)]
     numbers = atomic_numbers_of(symbols) if symbols else tuple(map(int, species))
-    return [atoms(numbers=numbers, positions=row) for row in rows]
+    known = {} if cell is None else {"cell": np.array(cell), "pbc": True}
+    return [atoms(numbers=numbers, positions=row, **known) for row in rows]
 
 
 @check_arguments

@@ -13,7 +13,7 @@ import numpy as np
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
-from equistein.groups import PointCloud
+from equistein.groups import as_cell, Cell, PeriodicCloud, PointCloud
 from equistein.molecules import BOLTZMANN
 
 _STIFFNESS = 5.0  # eV / Angstrom^2, about that of a bond between metal atoms
@@ -118,6 +118,7 @@ class EnergyForces(eqx.Module):
     temperature: float
     species: tuple[int, ...] | None
     container: float | None
+    cell: Cell | None
     _evaluated: _Evaluated = eqx.field(static=True)
 
     def __call__(self, point: Point) -> Scalar:
@@ -158,12 +159,14 @@ class EnergyForces(eqx.Module):
             )
 
     @property
-    def group(self) -> PointCloud:
+    def group(self) -> PointCloud | PeriodicCloud:
         """The symmetry of the atoms, where `species` are known."""
         if self.species is None:
             raise ValueError(
                 "The `group` of this density needs the `species` of from_energy_forces."
             )
+        if self.cell is not None:
+            return PeriodicCloud(self.species, self.cell)
         return PointCloud(self.species, 3)
 
     @property
@@ -197,6 +200,7 @@ def from_energy_forces(
     *,
     temperature: float,
     species: Sequence[int] | None = None,
+    cell: Any = None,
     container: float | None = None,
     on_failure: Literal["raise", "reject"] = "raise",
     arrays: Arrays = "numpy",
@@ -217,6 +221,7 @@ def from_energy_forces(
         temperature: $T$ in K.
         species: A label for each atom, such as atomic numbers, for points of shape
             (atom, 3), and for `density.group`.
+        cell: Of atoms in a periodic cell, its edges as rows, for `density.group`.
         container: The radius $R$ in Angstrom of a soft container around the center of
             mass, without which clusters evaporate; $k$ = 5 eV / Angstrom^2.
         on_failure: If the function raises, or an energy or a force is not finite:
@@ -232,6 +237,7 @@ def from_energy_forces(
         float(temperature),
         None if species is None else tuple(map(int, species)),
         None if container is None else float(container),
+        None if cell is None else as_cell(cell),
         _Evaluated(function, on_failure == "reject", arrays),
     )
 

@@ -82,12 +82,13 @@ class Sample:
             write_samples(whole, points, label, species, about)
             whole.replace(self.out)
         text = f"samples of shape {points.shape[1:]}"
-        text = f"molecules of {formula(species)}" if species else text
+        what = "molecules" if "cell" not in fitted.about else "cells"
+        text = f"{what} of {formula(species)}" if species else text
         answer(
             f"{self.num_samples} {text}: {self.out}",
             out=self.out, num_samples=self.num_samples, shape=points.shape[1:],
         )  # fmt: skip
-        if species:
+        if species and "cell" not in fitted.about:
             charge = int(fitted.about.get("charge", 0))
             scores = score_molecules(species, points, charge=charge)
             text = [f"{name} {scores[name]:.3g}" for name in _SCORES if name in scores]
@@ -168,11 +169,12 @@ def write_samples(
         more = classes, names, about.get("class_column")
         write_table(path, Table(rows, tuple(about["columns"]), *more))
     elif kind == ".xyz" and species is not None:
-        write_xyz(path, species, points, "sampled by equistein")
+        write_xyz(path, species, points, "sampled by equistein", about.get("cell"))
     elif species and (kind in TRAJECTORIES or about.get("topology")):
-        write_frames(path, species, points, topology=about.get("topology"))
+        more = {"topology": about.get("topology"), "cell": about.get("cell")}
+        write_frames(path, species, points, **more)
     elif kind in _MOLECULES and species is not None:
-        frames = to_ase(species, points)
+        frames = to_ase(species, points, about.get("cell"))
         from ase.io import write
 
         write(path, frames)

@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from equistein.data._array_files import DataError, stack_molecules
 from equistein.data._summary import DataSummary
-from equistein.groups import AbstractGroup, Molecule, PointCloud
+from equistein.groups import AbstractGroup, Molecule, PeriodicCloud, PointCloud
 from equistein.molecules import atomic_numbers_of, formula, has_rdkit, main_hand
 
 _STRETCHED = 1.25  # covalent radii that a bond spans, where molecules vibrate
@@ -19,6 +19,7 @@ _AT_ONCE = 100  # molecules
 _COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())
 PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _MAX_ATOMS = 200
+_MAX_IN_CELL = 2_000
 _NAMED = 5  # formulas, in an error
 
 
@@ -64,11 +65,12 @@ class Dataset:
     @staticmethod
     def of_molecules(frames: Any, name: str) -> "Dataset":
         """Return centered molecules; energies and forces that are unknown are NaN."""
-        sizes = np.array([len(frame.symbols) for frame in frames])
-        bad = (sizes < 2) | (sizes > _MAX_ATOMS)
+        sizes, cell = np.array([len(frame.symbols) for frame in frames]), frames[0].cell
+        most = _MAX_ATOMS if cell is None else _MAX_IN_CELL
+        bad = (sizes < 2) | (sizes > most)
         if bad.any():
             raise DataError(
-                f"{name}: molecules must have 2 to {_MAX_ATOMS} atoms, but that at "
+                f"{name}: molecules must have 2 to {most} atoms, but that at "
                 f"index {bad.argmax()} has {sizes[bad.argmax()]}."
             )
         kinds = [formula(f.symbols) + f"{f.charge:+}" * bool(f.charge) for f in frames]
@@ -83,8 +85,11 @@ class Dataset:
             )
         species = tuple(frames[0].symbols)
         points, energies, forces = stack_molecules(frames, species)
-        points -= points.mean(axis=1, keepdims=True)
         group = PointCloud(species, 3)
+        if cell is not None:
+            group = PeriodicCloud(species, cell)
+        else:
+            points -= points.mean(axis=1, keepdims=True)
         if frames.bonds:
             group = Molecule((frames.bonds, atomic_numbers_of(species)))
         return Dataset(
@@ -93,6 +98,11 @@ class Dataset:
             forces=forces.astype(np.float32) if np.isfinite(forces).any() else None,
             charge=frames[0].charge, notes=frames.notes,
         )  # fmt: skip
+
+    @property
+    def molecule(self) -> tuple[str, ...] | None:
+        """The elements of a molecule; None for other points, and atoms in a cell."""
+        return None if isinstance(self.group, PeriodicCloud) else self.species
 
     @property
     def num_train(self) -> int:
@@ -120,10 +130,12 @@ class Dataset:
         names = ("columns", "classes", "class_column", "charge", "kelvin")
         known = {name: getattr(self, name) for name in names}
         found = {k: [*v] if isinstance(v, tuple) else v for k, v in known.items() if v}
+        if isinstance(self.group, PeriodicCloud):
+            found["cell"] = [list(edge) for edge in self.group.cell]
         if self.species:
             found["atomic_numbers"] = [*atomic_numbers_of(self.species)]
-            hand = main_hand(self.species, np.asarray(self.points))
-            if hand is not None and hand[1] == 1:
+            hand = self.molecule and main_hand(self.molecule, np.asarray(self.points))
+            if hand and hand[1] == 1:
                 found["stereo_smiles"] = [*hand[0]]
         return found | {"data_summary": self.summary}
 

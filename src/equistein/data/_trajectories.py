@@ -57,6 +57,7 @@ def write_frames(
     positions: np.ndarray,
     *,
     topology: pathlib.Path | str | None = None,
+    cell: Any = None,
 ) -> None:
     """Write molecules as a trajectory, whose ending names one of mdtraj's formats.
 
@@ -66,6 +67,7 @@ def write_frames(
         positions: Of each frame, in Angstrom, `(frame, atom, 3)`.
         topology: A file of the same atoms, whose names, residues and bonds an .h5 or
             .pdb has; by default all are in one residue, without bonds.
+        cell: The edges of a periodic cell as rows, in Angstrom.
     """
     path, endings = pathlib.Path(path), (*TRAJECTORIES, ".pdb")
     if path.suffix.lower() not in endings:
@@ -86,7 +88,10 @@ def write_frames(
             f"(frame, {len(species)}, 3), but has {' '.join(symbols)}, and those have "
             f"shape {at.shape}: give the file that the data were read with."
         )
-    mdtraj.Trajectory(at, top).save(str(path))
+    trajectory = mdtraj.Trajectory(at, top)
+    if cell is not None:
+        trajectory.unitcell_vectors = np.tile(np.array(cell) / 10, (len(at), 1, 1))
+    trajectory.save(str(path))
 
 
 def _mdtraj() -> Any:

@@ -89,9 +89,13 @@ class TripletBasis(AbstractPairFeatures):
             raise ValueError("TripletBasis needs `species` of three particles or more.")
         self.cloud = cloud_in("TripletBasis", self.species, cell, cutoff)
         self.num_radial, self.num_angular = num_radial, num_angular
-        triplets, kinds = self._triplets()
-        ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
-        self.ranges = distance_ranges(self, data, *ends, np.tile(kinds, 2), cutoff)
+        if num_radial:
+            triplets, kinds = self._triplets()
+            ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
+            kinds = np.tile(kinds, 2)
+        else:
+            *ends, kinds = self._pairs()
+        self.ranges = distance_ranges(self, data, *ends, kinds, cutoff)
         self.epsilon = _SMOOTHED * min(least for least, _ in self.ranges)
 
     def in_cell(self) -> PeriodicCloud | None:
@@ -99,6 +103,8 @@ class TripletBasis(AbstractPairFeatures):
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
+        if not self.num_radial:
+            return self._embedded(point)
         triplets, kinds = self._triplets()
         values = jax.vmap(self._functions)(point[triplets], self._limits(kinds, point))
         sums = self._summed(values, kinds).ravel()
@@ -106,8 +112,10 @@ class TripletBasis(AbstractPairFeatures):
 
     def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
         r"""Return $c \cdot F(x)$, by the distances of all pairs, each once."""
-        triplets, kinds = self._triplets()
         embedded, coefficients = self._embedded(point), coefficients.astype(point.dtype)
+        if not self.num_radial:
+            return matmul(coefficients, embedded)
+        triplets, kinds = self._triplets()
         table, more = jnp.split(coefficients, [coefficients.size - embedded.size])
         gaps = self.nearest(point[:, None] - point[None])
         lengths = smooth_norm(gaps, self.epsilon)
@@ -127,6 +135,10 @@ class TripletBasis(AbstractPairFeatures):
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
         """Return the Jacobian and the Laplacian, by those of each triplet."""
         self.group(point.shape)
+        more, more_bends = derivatives_of(self._embedded, point)
+        more = more.reshape(-1, point.size)
+        if not self.num_radial:
+            return more, more_bends
         triplets, kinds = self._triplets()
         of_one = lambda x, ends: derivatives_of(lambda x: self._functions(x, ends), x)
         slopes, bends = jax.vmap(of_one)(point[triplets], self._limits(kinds, point))
@@ -135,15 +147,15 @@ class TripletBasis(AbstractPairFeatures):
             einsum("tksd,tsn->knd", slopes[kinds == kind], corners[kinds == kind])
             for kind in range(len(self.ranges))
         ]
-        more, more_bends = derivatives_of(self._embedded, point)
-        jac = [part.reshape(-1, point.size) for part in (*jac, more)]
+        jac = [part.reshape(-1, point.size) for part in jac]
         laplacian = self._summed(bends, kinds).ravel()
-        return jnp.concatenate(jac), jnp.concatenate([laplacian, more_bends])
+        return jnp.concatenate([*jac, more]), jnp.concatenate([laplacian, more_bends])
 
     def row_size(self, shape: tuple[int, ...]) -> int:
         each = self.num_radial**2 * self.num_angular
         sums = 9 * len(self.embedding) * shape[0] ** 3
-        return shape[1] * (6 * each * len(self._triplets()[1]) + sums)
+        num = len(self._triplets()[1]) if self.num_radial else 0
+        return shape[1] * (6 * each * num + sums)
 
     def _triplets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the center and the neighbors of each triplet, and its kind."""

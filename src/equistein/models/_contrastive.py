@@ -157,8 +157,9 @@ def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
     if isinstance(energy, LinearEnergy):
         whole = energy.features
         first = whole.parts[0] if isinstance(whole, Concatenated) else whole
-        pairs = isinstance(first, PairBasis)
-        return SortedDistances(first.species, first.epsilon) if pairs else Coordinates()
+        if not isinstance(first, PairBasis):
+            return Coordinates()
+        return first if first.cloud else SortedDistances(first.species, first.epsilon)
     known = isinstance(energy, PlainEnergy | JointEnergy | NoiseEnergy)
     network = energy.network if known else None
     if isinstance(network, EGNN):

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from equistein.groups import AbstractGroup, ImageRotations
+from equistein.groups import AbstractGroup, ImageRotations, PeriodicCloud
+from equistein.metrics import radial_distribution
 from equistein.molecules import bonds_of, has_rdkit, infer_bonds, perceive, VALENCES
 from equistein.plotting import (
     configurations,
@@ -46,8 +48,19 @@ def figures(
     elif "denoising_loss" in history:
         lines = {"denoising": (steps, history["denoising_loss"])}
         plots["denoising_loss"] = curves(lines, "loss", x_label="epoch", log_y=True)
+    if isinstance(group, PeriodicCloud):
+        found = {
+            name: radial_distribution(jnp.asarray(x), group)
+            for name, x in shown.items()
+        }
+        lines = {name: (g.distances, g.values[None]) for name, g in found.items()}
+        plots["radial_distribution"] = curves(
+            lines, "g", exact=(1.0, "independent"), x_label="distance"
+        )
     if panels:
         plots["shapes" if species else "columns"] = side_by_side(panels)
+    if isinstance(group, PeriodicCloud):
+        return plots
     if species is not None:
         return plots | molecule_pictures(species, shown["samples"])
     return plots | _points(group, shown)

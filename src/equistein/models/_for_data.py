@@ -8,7 +8,13 @@ from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
 from equistein.data import Dataset
-from equistein.groups import AbstractGroup, ImageRotations, Molecule, PointCloud
+from equistein.groups import (
+    AbstractGroup,
+    ImageRotations,
+    Molecule,
+    PeriodicCloud,
+    PointCloud,
+)
 from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
 from equistein.models._denoising import graph_model, image_model
 from equistein.models._linear import ComparedModel, linear_model, LinearModel
@@ -102,6 +108,8 @@ def default_network(
     """Return the network that suits a symmetry, labels and a purpose."""
     if isinstance(group, ImageRotations):
         return "unet"
+    if isinstance(group, PeriodicCloud):
+        return "linear"
     is_cloud = isinstance(group, PointCloud) and group.reflections
     if (is_cloud or isinstance(group, Molecule)) and labels is None:
         return "linear" if wants_density else "graph"

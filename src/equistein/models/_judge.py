@@ -23,6 +23,7 @@ from equistein.diffusion import (
 )
 from equistein.energies import AbstractEnergy, values_at
 from equistein.features import Coordinates
+from equistein.groups import PeriodicCloud
 from equistein.metrics import (
     accuracy,
     compare_molecules,
@@ -110,6 +111,8 @@ _CAPTIONS = {
     "viewer": "New molecules, which can be rotated with the mouse.",
     "shapes": "Energies at a temperature, and bonds and angles of valid molecules, in "
     "the data and among the samples.",
+    "radial_distribution": "How often pairs are at a distance, over particles that do "
+    "not see each other.",
     "energy_gap": "The gap that contrastive divergence closes.",
     "columns": "Each column of the table. Where a symmetry mixes columns, samples "
     "follow it and data need not.",
@@ -173,15 +176,16 @@ def judge(
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
-    if dataset.species is not None:
+    species = dataset.molecule
+    if species is not None:
         of_samples, of_data, panels = compare_molecules(
-            dataset.species, shown["data"][:_MAX_MOLECULES], shown["samples"],
+            species, shown["data"][:_MAX_MOLECULES], shown["samples"],
             dataset.charge,
         )  # fmt: skip
         numbers, floor = numbers | of_samples, floor | of_data
-        found = main_hand(dataset.species, shown["data"][:_MAX_MOLECULES])
+        found = main_hand(species, shown["data"][:_MAX_MOLECULES])
         if found is not None:
-            signs = hands(dataset.species, shown["samples"], found[0])
+            signs = hands(species, shown["samples"], found[0])
             numbers["same_hand"] = np.sum(signs == 1) / max(1, np.sum(signs != 0))
             numbers["other_stereo_centers"] = np.mean(signs == 0)
             floor["same_hand"] = found[1]
@@ -195,9 +199,7 @@ def judge(
         shown[f"class {name}"] = np.asarray(drawn)
     events = fitted.events + [{"event": WARNING, "text": text} for text in reasons]
     model = seed_outcome(numbers, samples, history=fitted.history, events=events)
-    pictures = figures(
-        fitted.group, model.history, features, shown, panels, dataset.species
-    )
+    pictures = figures(fitted.group, model.history, features, shown, panels, species)
     return {"model": model, FLOOR: seed_outcome(floor, first[:num])}, pictures
 
 
@@ -219,12 +221,13 @@ def _thermal_numbers(
     energy: AbstractEnergy, points: Particles, kelvin: float
 ) -> dict[str, float]:
     """Return the mean learned energy, and the temperature that learned forces suit."""
+    numbers = {"mean_energy": float(jnp.mean(values_at(energy, points)))}
+    if isinstance(energy.group(points.shape[1:]), PeriodicCloud):
+        return numbers
     forces = np.asarray(values_at(jax.grad(energy.log_density), points))
     check = check_thermal(np.asarray(points), BOLTZMANN * kelvin * forces)
-    return {
-        "mean_energy": float(jnp.mean(values_at(energy, points))),
-        "learned_temperature": check.estimates["displacement virial"].value,
-    }
+    virial = check.estimates["displacement virial"].value
+    return numbers | {"learned_temperature": virial}
 
 
 def _energy_panel(
@@ -271,7 +274,7 @@ def _held_out_metrics(
             numbers["nats_above_normals"] = gain * points[0].size * np.log(2)
             if jnp.min(points) >= 0 and jnp.max(points) <= 1:
                 numbers |= bits
-    else:
+    elif not isinstance(fitted.group, PeriodicCloud):  # the reference has no cell
         numbers |= _likelihood(key, fitted, dataset, num_steps)
     labels, has_classes = held_out.labels, energy.num_classes(points.shape[1:])
     if has_classes and labels is not None and (known := labels >= 0).any():
@@ -357,7 +360,7 @@ def write_fit_report(
     write_figures(folder, pictures)
     metrics = outcomes["model"].metrics
     note = _COMPARED + _LIKELIHOOD * ("held_out_log_likelihood" in metrics)
-    if dataset.species is not None:
+    if dataset.molecule:
         note += _MOLECULES
     if {"held_out_force_error", "held_out_energy_error"} & set(metrics):
         note += _FORCES

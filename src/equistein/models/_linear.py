@@ -37,6 +37,7 @@ from equistein.groups import (
     AbstractGroup,
     Molecule,
     Orthogonal,
+    PeriodicCloud,
     SpecialOrthogonal,
 )
 from equistein.models._model import Model, with_about, with_forces
@@ -47,6 +48,8 @@ from equistein.training import fit_linear, Fitted, SamplesOf, SamplingGenerator
 _HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
+_MOST_EMBEDDED = 36  # atoms in a cell whose sums over neighbors are features
+_EMBEDDING = (0.5, 2.0, 3.0)
 _PART = 10  # of the points, which are kept from training to compare by
 _REPEATS = 8  # of each of them, with noise and with its mirror image
 _SURE = 2.0  # standard errors by which a network must be better than the solve
@@ -103,6 +106,23 @@ class LinearModel:
         self.energy.group(data.shape[1:]).check_shape(data.shape[1:])
 
 
+def _model_in_cell(
+    group: PeriodicCloud, points: np.ndarray, settings: LinearSettings, has_atoms: bool
+) -> LinearModel:
+    """Return an energy of pairs and, of some atoms, of sums over their neighbors."""
+    options = {"cutoff": group.longest_cutoff, "cell": group.cell}
+    features: AbstractFeatures = PairBasis(
+        group.species, points, num_gaussians=settings.num_gaussians, **options
+    )
+    if has_atoms and 3 <= len(group.species) <= _MOST_EMBEDDED:
+        embedded = TripletBasis(
+            group.species, points, num_radial=0, embedding=_EMBEDDING, **options
+        )
+        features = Concatenated(features, embedded)
+    energy = LinearEnergy(features)
+    return LinearModel(energy=energy, settings=settings, batch_size=len(points))
+
+
 def linear_model(
     group: AbstractGroup, data: Particles, settings: LinearSettings, has_atoms: bool
 ) -> LinearModel:
@@ -111,6 +131,8 @@ def linear_model(
     Waves, for other groups, are added to a normal distribution twice as wide as data.
     """
     group.check_shape(data.shape[1:])
+    if isinstance(group, PeriodicCloud):
+        return _model_in_cell(group, np.asarray(data), settings, has_atoms)
     if not isinstance(group, AbstractCloud):
         on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
         symmetry = Radius() if on_sphere and data.ndim == 2 else group

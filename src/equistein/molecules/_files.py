@@ -40,9 +40,12 @@ _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
 )
 _HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
-    "a periodic cell is not supported; if the molecule is isolated, write pbc="
-    '"F F F" into an .xyz file, leave `Lattice` or CRYST1 out, or unset `atoms.pbc`.'
+    "a cell must be periodic along all three edges, given by `Lattice`, or along "
+    'none; if the molecule is isolated, write pbc="F F F" into an .xyz file, leave '
+    "`Lattice` or CRYST1 out, or unset `atoms.pbc`."
 )
+_NOT_PERIODIC = r"((f|false|no|none|[-+0.]+)([\s,]+|$))*"
+_ALL_PERIODIC = r"((t|true|yes|1)([\s,]+|$)){3}"
 _ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energy
     r"(?<!\S)([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+(?=-?[0-9]+[.][0-9]{3}))"  # E -76.3421
     r"""("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
@@ -131,12 +134,12 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
             raise CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
         try:
             entries = _entries(lines[at + 1])
-            columns = _columns(entries)
+            cell, columns = _cell_of(entries), _columns(entries)
         except ValueError as error:
             raise ValueError(f"line {at + 2}: {error}") from None
         positions, vectors = _numbers(rows, at + 3, columns)
         names = [row[columns["species"].start] for row in rows]
-        yield Frame(where, names, positions, entries, vectors)
+        yield Frame(where, names, positions, entries, vectors, cell)
         at, num = end, num + 1
 
 
@@ -181,7 +184,7 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
 
 
 def _entries(comment: str) -> dict[str, Any]:
-    """Return what the second line of a frame holds by keys, unless it is periodic."""
+    """Return what the second line of a frame holds by keys."""
     entries: dict[str, Any] = {}
     for key, word, unit in _ENTRY.findall(comment):
         value = word.strip("\"'{}[]")
@@ -189,11 +192,22 @@ def _entries(comment: str) -> dict[str, Any]:
         before = entries.setdefault(key, value)
         if before != value and LIKELY.search(key.lower()):
             raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
-    small = {key.lower(): value.lower() for key, value in entries.items()}
-    cell = small.get("pbc", small.get("lattice", ""))
-    if not re.fullmatch(r"((f|false|no|none|[-+0.]+)([\s,]+|$))*", cell):
-        raise ValueError(_PERIODIC)
     return entries
+
+
+def _cell_of(entries: Mapping[str, str]) -> np.ndarray | None:
+    """Return the edges of a periodic cell; raise unless all or none are periodic."""
+    small = {key.lower(): value.lower() for key, value in entries.items()}
+    lattice = small.get("lattice", "")
+    if re.fullmatch(_NOT_PERIODIC, small.get("pbc", lattice)):
+        return None
+    edges = np.array([number(word) for word in lattice.replace(",", " ").split()])
+    if edges.size != 9 or not re.fullmatch(_ALL_PERIODIC, small.get("pbc", "t t t")):
+        raise ValueError(_PERIODIC)
+    cell = edges.reshape(3, 3)
+    if not abs(np.linalg.det(cell)) > 0:
+        raise ValueError(_PERIODIC)
+    return cell
 
 
 def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -257,8 +271,9 @@ def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 def _frame_of(atoms: Any, where: str) -> Frame:
     """Return the frame of `ase.Atoms`, with what its calculator and `info` hold."""
-    if np.any(atoms.pbc):
+    if np.any(atoms.pbc) and not (np.all(atoms.pbc) and atoms.cell.rank == 3):
         raise ValueError(f"{where}: {_PERIODIC}")
+    cell = np.array(atoms.cell[:]) if np.all(atoms.pbc) else None
     if kinds := {type(each).__name__ for each in atoms.constraints} - {"FixCom"}:
         raise ValueError(f"{where}, {', '.join(sorted(kinds))}: {_FIXED}")
     held = {**atoms.info, **atoms.arrays}
@@ -273,7 +288,7 @@ def _frame_of(atoms: Any, where: str) -> Frame:
     at = vectors.pop("positions")
     is_heavy = (atoms.numbers == 1) & (atoms.get_masses() > _HEAVY)
     names = np.where(is_heavy, "D", atoms.get_chemical_symbols()).tolist()
-    return Frame(where, names, at, entries, vectors)
+    return Frame(where, names, at, entries, vectors, cell)
 
 
 def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
@@ -335,6 +350,7 @@ def write_xyz(
     symbols: Sequence[str],
     positions: np.ndarray,
     comment: str = "",
+    cell: Any = None,
 ) -> None:
     """Write molecules of the same atoms into an .xyz file.
 
@@ -343,6 +359,7 @@ def write_xyz(
         symbols: The element of each atom.
         positions: Their positions, `(molecule, atom, 3)`.
         comment: The second line of each frame.
+        cell: The edges of a periodic cell as rows, which the second line then names.
     """
     atomic_numbers_of(symbols)
     positions = np.asarray(positions, np.float64)
@@ -358,6 +375,9 @@ def write_xyz(
             f"{len(bad)} molecules are not: leave out the one at index {bad.argmax()}."
         )
     row = "{:<2} {:15.8f} {:15.8f} {:15.8f}\n".format
+    if cell is not None:
+        lattice = " ".join(f"{x:.8f}" for x in np.ravel(cell))
+        comment += f' Lattice="{lattice}" Properties=species:S:1:pos:R:3 pbc="T T T"'
     head = f"{len(symbols)}\n{' '.join(comment.split())}\n"
     with pathlib.Path(path).open("w") as file:
         for frame in positions:

@@ -56,13 +56,17 @@ class CutError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Molecule:
-    """One frame of a file of molecules, in Angstrom, eV, eV / Angstrom and e."""
+    """One frame of a file of molecules, in Angstrom, eV, eV / Angstrom and e.
+
+    The rows of `cell` are the edges of a cell that is periodic along all of them.
+    """
 
     symbols: tuple[str, ...]
     positions: np.ndarray
     energy: float | None = None
     forces: np.ndarray | None = None
     charge: int = 0
+    cell: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Frame:
     positions: np.ndarray
     entries: Mapping[str, Any]
     vectors: Mapping[str, np.ndarray]
+    cell: np.ndarray | None = None
 
 
 @functools.cache
@@ -169,6 +174,12 @@ def _molecules(
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
+    if (cell := _check_cells(molecules)) is not None:
+        lengths = " x ".join(f"{edge:.4g}" for edge in np.linalg.norm(cell, axis=1))
+        notes.append(
+            f"A periodic cell, {lengths} Angstrom. If the atoms are isolated, write "
+            'pbc="F F F" into an .xyz file, or unset `atoms.pbc`.'
+        )
     _check_distances(molecules)
     return Molecules(tuple(molecules), tuple(notes))
 
@@ -193,7 +204,8 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     if not number(word).is_integer():
         raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
     forces = None if forces is None else units["force"] * forces
-    return Molecule(symbols, positions, energy, forces, int(number(word)))
+    cell = None if frame.cell is None else units["length"] * frame.cell
+    return Molecule(symbols, positions, energy, forces, int(number(word)), cell)
 
 
 def _symbols(
@@ -283,6 +295,27 @@ def _units(
         notes += [f"Read `{key}`, in {unit}."] * (key is not None)
     notes += [f"Positions are in {units['length']}."] if "length" in units else []
     return {k: unit_value(units.get(k, unit), k) for k, unit in _UNITS.items()}
+
+
+def _check_cells(molecules: Sequence[Molecule]) -> np.ndarray | None:
+    """Return the cell of all frames, or raise if they have several."""
+    first = molecules[0].cell
+    for index, molecule in enumerate(molecules):
+        cell = molecule.cell
+        if cell is None or first is None:
+            is_same = cell is first
+        else:
+            is_same = np.allclose(cell, first, rtol=1e-4)
+        if not is_same:
+            raise ValueError(
+                f"the cell of frame {index}, {_text(cell)}, is another than that of "
+                f"frame 0, {_text(first)}: give frames of one cell."
+            )
+    return first
+
+
+def _text(cell: np.ndarray | None) -> str:
+    return "none" if cell is None else str(cell.round(4).tolist())
 
 
 def _check_distances(molecules: Sequence[Molecule]) -> None:

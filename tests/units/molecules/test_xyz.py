@@ -180,9 +180,34 @@ def test_a_mistake_is_told_with_file_and_line(change, words, write):
 @pytest.mark.parametrize(
     "comment",
     [
-        'Lattice="9 0 0 0 9 0 0 0 9"',
-        'lattice = "9 0 0 0 9 0 0 0 9"',
-        'Lattice="9 0 0 0 9 0 0 0 9" Properties=species:S:1:pos:R:3 pbc="T T T"',
+        'Lattice="9 0 0 1 8 0 0 0 7"',
+        'lattice = "9 0 0 1 8 0 0 0 7" energy=2.0',
+        'Lattice="9 0 0 1 8 0 0 0 7" Properties=species:S:1:pos:R:3 pbc="T T T"',
+    ],
+)
+def test_a_periodic_cell_is_read_and_told(comment, write):
+    found = read_molecules(write(WATER.replace("water, in Angstrom", comment)))
+    assert np.array_equal(found[0].cell, [[9, 0, 0], [1, 8, 0], [0, 0, 7]])
+    assert any("cell, 9 x 8.062 x 7 Angstrom" in note for note in found.notes)
+
+
+def test_several_cells_are_refused(write):
+    first, second = (
+        WATER.replace("water, in Angstrom", f'Lattice="{size} 0 0 0 9 0 0 0 9"')
+        for size in (9, 8)
+    )
+    for other in (second, WATER):
+        with pytest.raises(XYZError, match="cell of frame 1, .* than that of frame 0"):
+            read_molecules(write(f"{first.rstrip()}\n{other}"))
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        'Lattice="9 0 0 0 9 0 0 0 9" pbc="T T F"',
+        'Lattice="9 0 0 0 9 0 0 0" pbc="T T T"',
+        'Lattice="9 0 0 9 0 0 0 0 9"',
+        'pbc="T T T"',
         'pbc="F F T"',
         "pbc='0 0 1'",
         "energy=1 PBC={True False False}",
@@ -190,7 +215,7 @@ def test_a_mistake_is_told_with_file_and_line(change, words, write):
         "pbc=xy",
     ],
 )
-def test_a_periodic_cell_is_refused(comment, write):
+def test_a_cell_that_is_periodic_along_some_edges_is_refused(comment, write):
     path = write(WATER.replace("water, in Angstrom", comment))
     with pytest.raises(XYZError, match='line 2: .*periodic.* pbc="F F F"'):
         read_molecules(path)
