@@ -179,11 +179,8 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
                 "MixtureNoiseEnergy needs 0 < `sigma_min` < `sigma_max`, in the units "
                 f"of the points, but got {sigma_min!r} and {sigma_max!r}."
             )
-        self.network, self.normals, self.has_classes = (
-            network,
-            normals,
-            network.head is not None,
-        )
+        self.network, self.normals = network, normals
+        self.has_classes = network.head is not None
         dtype = normals.means.dtype
         self.scale, self.sigma_min, self.sigma_max = (
             jnp.asarray(number, dtype)
