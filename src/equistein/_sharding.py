@@ -18,7 +18,10 @@ Rows = TypeVar("Rows", bound=PyTree)
 
 
 def device_mesh(num_devices: int | None = None) -> Mesh:
-    """Return a mesh for `es.run` and `es.fit`, by default of all processes' devices."""
+    """Return a mesh of devices for `mesh` of `es.run` and `es.fit`.
+
+    Of the first `num_devices`; by default of all, of all processes.
+    """
     found = jax.devices()
     number = len(found) if num_devices is None else num_devices
     if not isinstance(number, int) or not 0 < number <= len(found):

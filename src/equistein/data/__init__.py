@@ -3,10 +3,13 @@
 from equistein.data._array_files import (
     as_particles as as_particles,
     DataError as DataError,
+    image_classes as image_classes,
     map_points as map_points,
+    read_image_folder as read_image_folder,
     read_labels as read_labels,
     read_points as read_points,
     stack_molecules as stack_molecules,
+    write_image_folder as write_image_folder,
 )
 from equistein.data._cache import (
     cache_folder as cache_folder,
@@ -21,11 +24,6 @@ from equistein.data._dataset import (
     Dataset as Dataset,
     PREVIEW_SIZE as PREVIEW_SIZE,
     spread_rows as spread_rows,
-)
-from equistein.data._image_folder import (
-    image_classes as image_classes,
-    read_image_folder as read_image_folder,
-    write_image_folder as write_image_folder,
 )
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._summary import (

@@ -75,7 +75,7 @@ def describe(
     columns: Sequence[str] | None = None,
     notes: Sequence[str] = (),
 ) -> DataSummary:
-    """Look for what is wrong in data, a `DataWarning` each with cause and remedy.
+    """Look for what is wrong in data: a `DataWarning` each, with cause and remedy.
 
     Args:
         data: The points, stacked on axis 0, in the order of their file.

@@ -1,12 +1,10 @@
 """Score matching, and energies at all noise levels, sampled backwards."""
 
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
-from equistein.diffusion._mixture_energy import (
-    image_bits as image_bits,
-    MixtureNoiseEnergy as MixtureNoiseEnergy,
-)
 from equistein.diffusion._noise_energy import (
     AbstractNoiseEnergy as AbstractNoiseEnergy,
+    image_bits as image_bits,
+    MixtureNoiseEnergy as MixtureNoiseEnergy,
     NoiseEnergy as NoiseEnergy,
 )
 from equistein.diffusion._reverse_diffusion import (

@@ -19,7 +19,6 @@ from equistein.kernels._on_features import (
     Moments as Moments,
     Pullback as Pullback,
 )
-from equistein.kernels._periodic_rbf import PeriodicRBF as PeriodicRBF
 from equistein.kernels._preconditioner import (
     PointSums as PointSums,
     Preconditioner as Preconditioner,
@@ -27,6 +26,7 @@ from equistein.kernels._preconditioner import (
 from equistein.kernels._radial import (
     AbstractRadialKernel as AbstractRadialKernel,
     IMQ as IMQ,
+    PeriodicRBF as PeriodicRBF,
     RBF as RBF,
 )
 from equistein.kernels.averages._base import (

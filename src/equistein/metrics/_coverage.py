@@ -44,8 +44,8 @@ def check_coverage(
     standard errors apart. Runs that differ give a `SamplingWarning`. Runs that agree
     may both have missed a mode.
 
-    Modes that elements of `group` map to each other count as one. The runs are samples
-    of `es.run` with other keys.
+    Both are results of `es.run`, with different keys. Modes that elements of `group`
+    map to each other count as one.
 
     References:
         Székely and Rizzo (2013), Energy statistics.

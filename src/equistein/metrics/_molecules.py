@@ -80,7 +80,8 @@ def score_molecules(
 ) -> dict[str, float]:
     """Return the scores of molecules of one formula and charge, in Angstrom.
 
-    The results of `perceive` may be known already, and SMILES of `known` graphs.
+    `known` are the SMILES of known graphs, and `perceived` the results of `perceive`,
+    if these are known already.
 
     Returns:
         Of H, C, N, O and F alone `atom_stability`, the fraction of atoms whose bonds,

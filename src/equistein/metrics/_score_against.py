@@ -167,12 +167,7 @@ def _centered(
 
 
 @eqx.filter_jit
-def _compare(
-    target: AbstractParticleDensity,
-    parts: tuple[Any, ...],
-    rows: Any,
-    limits: tuple[float, float],
-):
+def _compare(target, parts, rows, limits):
     """Return the clouds, the distances of samples and draws, and of the references.
 
     One program: of the samples, the first reference, and the second, whose rows are
@@ -224,14 +219,7 @@ def _virial_warning(
 
 
 def _all_scores(
-    target: AbstractParticleDensity,
-    clouds: tuple[_Clouds, _Clouds, _Clouds],
-    size: float,
-    rows: np.ndarray,
-    shrink: float,
-    distances: Any,
-    generator: np.random.Generator,
-    num_geometric: int,
+    target, clouds, size, rows, shrink, distances, generator, num_geometric
 ) -> dict[str, Score]:
     """Return every score with its floor, against the first reference."""
     (ours, first, second), num = clouds, rows.shape[1]

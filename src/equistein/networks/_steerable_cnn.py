@@ -189,14 +189,7 @@ def _plain_fields(network: SteerableCNN, outputs: int) -> list[int]:
     return fields
 
 
-def _check(
-    shape: tuple[int, ...],
-    fields: Sequence[int],
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    pool_after: Sequence[int],
-) -> None:
-    """Raise `ValueError` unless the arguments fit."""
+def _check(shape, fields, sizes, strides, pool_after) -> None:
     whole = all(type(side) is int and side >= 1 for side in shape)
     if not whole or len(shape) not in (2, 3) or shape[0] != shape[1]:
         raise ValueError(

@@ -117,12 +117,8 @@ def _gaps(parameters: Parameters, x: Any, y: Any, where: Any = slice(None)) -> A
 
 
 @eqx.filter_jit
-def _nearest_of_all(
-    parameters: Parameters,
-    reference: Float[Array, " dim"],
-    width: Float[Array, " dim"],
-    draws: Float[Array, "n dim"],
-) -> Float[Array, "n dim"]:
+def _nearest_of_all(parameters, reference, width, draws) -> Float[Array, "n dim"]:
+    """Return draws moved near to a reference, of all elements by the best one."""
     elements = parameters.group.elements()
 
     def squared(point: Point) -> Array:
@@ -136,12 +132,8 @@ def _nearest_of_all(
 
 
 @eqx.filter_jit
-def _nearest_by_assignment(
-    parameters: Parameters,
-    reference: Float[Array, " dim"],
-    width: Float[Array, " dim"],
-    draws: Float[Array, "n dim"],
-) -> Float[Array, "n dim"]:
+def _nearest_by_assignment(parameters, reference, width, draws):
+    """Return the same by the Hungarian algorithm."""
     places = _label_places(parameters)
     signs = jnp.asarray([1.0, -1.0] if parameters.signed else [1.0], draws.dtype)
 

@@ -36,10 +36,6 @@ from equistein.samplers._markov_chains import (
     ChainState as ChainState,
 )
 from equistein.samplers._metropolis import HMC as HMC, MALA as MALA
-from equistein.samplers._optimizers import (
-    canonical_optimizer as canonical_optimizer,
-    vector_adam as vector_adam,
-)
 from equistein.samplers._parallel_tempering import (
     ParallelTempering as ParallelTempering,
     TemperingInfo as TemperingInfo,
@@ -63,9 +59,11 @@ from equistein.samplers._steps import (
 )
 from equistein.samplers._svgd import (
     annealed_svgd as annealed_svgd,
+    canonical_optimizer as canonical_optimizer,
     SVGD as SVGD,
     SVGDInfo as SVGDInfo,
     SVGDState as SVGDState,
+    vector_adam as vector_adam,
 )
 from equistein.samplers._warnings import (
     collect_warnings as collect_warnings,

@@ -165,7 +165,14 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     ) -> tuple[SMCState, SMCInfo]:
         path = self._path(log_density, state.particles, state.reference)
         draw_key, *keys = jr.split(key, 1 + len(state.log_normalizers))
-        walkers = self._walkers(draw_key, path, state)
+        shape = state.walkers.value.shape
+
+        def drawn():  # in the first step the walkers are samples of the reference
+            walkers = path.start(draw_key, shape[0] * shape[1], state.particles.dtype)
+            by_run = lambda leaf: leaf.reshape(*shape, *leaf.shape[1:])
+            return jax.tree.map(by_run, walkers)
+
+        walkers = cond_if_any_run(state.begins, drawn, state.walkers)
         runs, (shares, rates, spent, undefined) = jax.vmap(
             lambda *run: self._one_run(path, state.pilots > 0, *run)
         )(
@@ -218,17 +225,6 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             "log_z_error": error,
             "log_z_of_runs": each,
         }
-
-    def _walkers(self, key: Key, path: GeometricPath, state: SMCState) -> PathWalker:
-        """Return the walkers: in the first step, samples of the reference."""
-
-        def drawn():
-            shape = state.walkers.value.shape
-            walkers = path.start(key, shape[0] * shape[1], state.particles.dtype)
-            by_run = lambda leaf: leaf.reshape(*shape, *leaf.shape[1:])
-            return jax.tree.map(by_run, walkers)
-
-        return cond_if_any_run(state.begins, drawn, state.walkers)
 
     def _after_pilot(self, state: SMCState, reference: FittedNormal) -> SMCState:
         """Return the state at the beginning again, if a pilot is at the target.

@@ -132,7 +132,8 @@ class FromData(AbstractNegatives):
     """Chains that start at the data of each batch, and take some steps.
 
     Where they drift to is what the energy has wrong nearby; the weights of modes that
-    are far apart stay what they were. `MALA(step_size)` is an exact sampler.
+    are far apart stay what they were. Take `MALA(step_size)`, which is exact, or
+    `Langevin(step_size)`.
 
     References:
         Hinton (2002), Training products of experts by minimizing contrastive

@@ -155,8 +155,9 @@ class Fitted(eqx.Module):
     ) -> LogNormalizer:
         r"""Estimate $\log Z$ by annealed importance sampling from `reference`.
 
-        By so many chains and temperatures. Chains that go back from `samples`, such as
-        data, bound $\log Z$ from above as far as these are samples of the density.
+        It takes `num_particles` chains and `num_steps` temperatures. Others go back
+        from `samples`, such as data, and bound $\log Z$ from above as far as these are
+        samples of the density.
         """
         return annealed_importance_sampling(
             as_keys(key), self.energy.log_density, self.reference,

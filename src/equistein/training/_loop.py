@@ -138,7 +138,11 @@ class Loop:
         # Wait for the epoch, and bring the numbers of all its batches to the host.
         infos, scale = jax.device_get(fetch((infos, new.step_scale)))
         row = epoch_numbers(infos)
-        reason = self._trouble(infos, row)
+        reason, largest = None, row.get("largest_energy", 0.0)
+        if not np.all(infos["is_finite"]):
+            reason = "the loss, a weight or the objective's state was not finite"
+        elif largest > self.optimization.energy_limit:
+            reason = f"an energy reached {largest:.3g}, beyond `energy_limit`"
         if reason is not None:
             self._go_back(number + 1, reason, row)
             return None
@@ -160,15 +164,6 @@ class Loop:
             self.history[name].append(float(value))
         self._save()
         return row
-
-    def _trouble(self, infos: Mapping, row: Mapping) -> str | None:
-        """Return why an epoch must be discarded, or None."""
-        if not np.all(infos["is_finite"]):
-            return "the loss, a weight or the objective's state was not finite"
-        largest = row.get("largest_energy", 0.0)
-        if largest > self.optimization.energy_limit:
-            return f"an energy reached {largest:.3g}, beyond `energy_limit`"
-        return None
 
     def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
         """Go back to the last good state: to try again, or to end if no try is left."""

@@ -12,8 +12,7 @@ from equistein.groups import (
     SpecialOrthogonal,
     TorusTranslations,
 )
-from equistein.kernels._periodic_rbf import PeriodicRBF
-from equistein.kernels._radial import AbstractRadialKernel, RBF
+from equistein.kernels._radial import AbstractRadialKernel, PeriodicRBF, RBF
 from equistein.kernels.averages._base import (
     AbstractAverage,
     AbstractClosedForm,
@@ -26,8 +25,7 @@ from equistein.kernels.averages._clouds import (
     SpatialAverage,
 )
 from equistein.kernels.averages._labels import LabelAverage, MAX_LABELS
-from equistein.kernels.averages._torus import TorusAverage
-from equistein.kernels.averages._vector import VectorAverage
+from equistein.kernels.averages._vector import TorusAverage, VectorAverage
 
 _MAX_ELEMENTS = 4_000  # six labels, five with signs
 
