@@ -92,10 +92,10 @@ class TripletBasis(AbstractPairFeatures):
         if num_radial:
             triplets, kinds = self._triplets()
             ends = np.tile(triplets[:, 0], 2), triplets[:, 1:].T.ravel()
-            kinds = np.tile(kinds, 2)
+            pairs = *ends, np.tile(kinds, 2)
         else:
-            *ends, kinds = self._pairs()
-        self.ranges = distance_ranges(self, data, *ends, kinds, cutoff)
+            pairs = self._pairs()
+        self.ranges = distance_ranges(self, data, *pairs, cutoff)
         self.epsilon = _SMOOTHED * min(least for least, _ in self.ranges)
 
     def in_cell(self) -> PeriodicCloud | None:

@@ -18,7 +18,8 @@ from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
 from equistein.energies import LinearEnergy, Rows, solve_linear
-from equistein.samplers import AnnealedSMC, MALA, Normal
+from equistein.groups import PeriodicCloud
+from equistein.samplers import AnnealedSMC, Geometric, HMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
 from equistein.training._initial import Box
@@ -26,6 +27,7 @@ from equistein.training._initial import Box
 _LARGE = 0.5  # kT, of the standard error of an energy
 _FAR = 20.0  # standard deviations of the reference, where no point of the data is
 _NAMED = 3  # features
+_COOLED = 250  # steps of a liquid
 _BLOCK = 8_192  # points that are read together
 _COPIES = 8  # of each point, with other noise
 _SOME = 1_000
@@ -196,10 +198,21 @@ def fit_linear(
     group = energy.group(some.shape[1:])
     box, spread = Box(some, group), float(np.std(source.some))
     reference = Normal(box.center, 1.5 * spread, group)
-    chains = MALA(1e-3 * spread**2, project=group.project)
-    sampler = AnnealedSMC(chains, reference=reference, num_runs=1, num_moves=5)
-    options = {"num_steps": 2_000, "num_at_once": 1_024, "num_at_least": 256}
-    generator = SamplingGenerator(sampler, box, **options)
+    if isinstance(group, PeriodicCloud):  # a liquid forgets its start by itself
+        chains = HMC(
+            1e-3 * spread,
+            num_leapfrogs=8,
+            num_adapt=_COOLED,
+            annealing=Geometric(_COOLED),
+        )
+        generator = SamplingGenerator(
+            chains, box, num_steps=2 * _COOLED, num_at_once=64
+        )
+    else:
+        chains = MALA(1e-3 * spread**2, project=group.project)
+        sampler = AnnealedSMC(chains, reference=reference, num_runs=1, num_moves=5)
+        options = {"num_steps": 2_000, "num_at_once": 1_024, "num_at_least": 256}
+        generator = SamplingGenerator(sampler, box, **options)
     fitted = Fitted(energy, {}, [], generator, reference, noise=noise)
     mesh = None if mesh is None else check_mesh("fit_linear", mesh)
     return _solved(fitted, source, ridge=ridge, mesh=mesh, progress=progress)
