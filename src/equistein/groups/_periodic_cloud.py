@@ -112,6 +112,23 @@ class PeriodicCloud(AbstractGroup):
         inside = matmul(point, jnp.linalg.inv(cell))
         return matmul(inside - jnp.floor(inside), cell)
 
+    @accept_integer_key
+    def start(self, key: AnyKey, num: int) -> Float[Array, "num atom dim"]:
+        """Draw points whose particles are near the sites of a grid, in any order.
+
+        They are shaken by a twentieth of the distance between particles.
+        """
+        spacing = (self.volume / len(self.species)) ** (1 / self.dim)
+        lengths = np.linalg.norm(self.cell, axis=1)
+        counts = np.ceil(lengths / spacing - 1e-6).astype(int)
+        places = [(np.arange(count) + 0.5) / count for count in counts]
+        grid = np.stack(np.meshgrid(*places), axis=-1).reshape(-1, self.dim)
+        sites = jnp.asarray(grid @ np.array(self.cell), float)
+        site_key, noise_key = jr.split(key)
+        chosen = lambda key: jr.permutation(key, sites)[: len(self.species)]
+        noise = jr.normal(noise_key, (num, len(self.species), self.dim))
+        return jax.vmap(chosen)(jr.split(site_key, num)) + 0.05 * spacing * noise
+
     def rotations(self) -> Float[np.ndarray, "rotation dim dim"]:
         """Return the rotations, and reflections, that keep the lattice."""
         found = _rotations_of(self.cell)

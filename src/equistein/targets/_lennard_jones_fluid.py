@@ -6,7 +6,6 @@ import math
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
@@ -89,18 +88,6 @@ class LennardJonesFluid(AbstractTarget):
         """Return the energy a particle and the pressure, with the tail correction."""
         return _energy_and_pressure(self, points)
 
-    def start(self, key: AnyKey, num: int) -> Particles:
-        """Draw points from the sites of a cubic lattice, shaken by .05."""
-        key = as_keys(key)
-        check_integers("`start`", num=num)
-        per_side = math.ceil(self.num_particles ** (1 / 3))
-        ticks = np.arange(per_side) * self.side / per_side
-        sites = jnp.asarray(np.stack(np.meshgrid(*3 * [ticks]), -1).reshape(-1, 3))
-        site_key, noise_key = jr.split(key)
-        chosen = lambda key: jr.permutation(key, sites)[: self.num_particles]
-        noise = jr.normal(noise_key, (num, *self.shape))
-        return jax.vmap(chosen)(jr.split(site_key, num)) + 0.05 * noise
-
     def sample(
         self, key: AnyKey, num: int, *, num_steps: int | None = None
     ) -> Particles:
@@ -113,7 +100,7 @@ class LennardJonesFluid(AbstractTarget):
         check_integers("`sample`", num=num)
         num_steps = 500 if num_steps is None else num_steps
         start_key, run_key, order_key = jr.split(key, 3)
-        start = self.start(start_key, min(num, _CHAINS))
+        start = self.group.start(start_key, min(num, _CHAINS))
         chains = HMC(_STEP_SIZE, num_leapfrogs=_LEAPFROGS, num_adapt=num_steps)
         points = visited(
             run_key, chains, self.log_density, start, num_steps,

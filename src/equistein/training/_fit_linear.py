@@ -19,7 +19,7 @@ from equistein._sharding import check_mesh
 from equistein._types import AnyKey
 from equistein.energies import LinearEnergy, Rows, solve_linear
 from equistein.groups import PeriodicCloud
-from equistein.samplers import AnnealedSMC, Geometric, HMC, MALA, Normal
+from equistein.samplers import AnnealedSMC, HMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
 from equistein.training._initial import Box
@@ -27,7 +27,7 @@ from equistein.training._initial import Box
 _LARGE = 0.5  # kT, of the standard error of an energy
 _FAR = 20.0  # standard deviations of the reference, where no point of the data is
 _NAMED = 3  # features
-_COOLED = 250  # steps of a liquid
+_SETTLED = 250  # steps of a liquid
 _BLOCK = 8_192  # points that are read together
 _COPIES = 8  # of each point, with other noise
 _SOME = 1_000
@@ -199,14 +199,9 @@ def fit_linear(
     box, spread = Box(some, group), float(np.std(source.some))
     reference = Normal(box.center, 1.5 * spread, group)
     if isinstance(group, PeriodicCloud):  # a liquid forgets its start by itself
-        chains = HMC(
-            1e-3 * spread,
-            num_leapfrogs=8,
-            num_adapt=_COOLED,
-            annealing=Geometric(_COOLED),
-        )
+        chains = HMC(1e-3 * spread, num_leapfrogs=8, num_adapt=_SETTLED)
         generator = SamplingGenerator(
-            chains, box, num_steps=2 * _COOLED, num_at_once=64
+            chains, box, num_steps=2 * _SETTLED, num_at_once=64
         )
     else:
         chains = MALA(1e-3 * spread**2, project=group.project)

@@ -14,7 +14,7 @@ from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.groups import AbstractGroup
+from equistein.groups import AbstractGroup, PeriodicCloud
 from equistein.training._data import Labels
 
 _RANK = 128  # the directions of a class's covariance
@@ -36,7 +36,8 @@ class AbstractInitial(eqx.Module):
 class Box(AbstractInitial):
     """The uniform distribution on a cube that holds the data, on the group's subspace.
 
-    Centered at the origin, or without a symmetry at the mean of the data.
+    Centered at the origin, or without a symmetry at the mean of the data. Particles in
+    a periodic cell start near the sites of a grid.
     """
 
     center: Float[Array, "..."]
@@ -50,6 +51,8 @@ class Box(AbstractInitial):
     @accept_integer_key
     @eqx.filter_jit
     def sample(self, key: Key, num: int, label: Any = None) -> Particles:
+        if isinstance(self.group, PeriodicCloud):
+            return self.group.start(key, num).astype(self.center.dtype)
         shape, dtype = (num, *self.center.shape), self.center.dtype
         offset = jr.uniform(key, shape, dtype, minval=-1.0, maxval=1.0)
         return jax.vmap(self.group.project)(self.center[None] + self.reach * offset)

@@ -34,7 +34,7 @@ def tail(target, function):
 
 
 def test_energy_and_pressure_are_those_of_all_images(key):
-    point = np.asarray(SMALL.start(key, 1)[0]) + 3.0
+    point = np.asarray(SMALL.group.start(key, 1)[0]) + 3.0
     energy = by_images(point, SMALL)
     assert float(SMALL.log_density(jnp.asarray(point))) == pytest.approx(
         -energy / 0.85, rel=1e-8
@@ -55,7 +55,7 @@ def test_energy_and_pressure_are_those_of_all_images(key):
 
 
 def test_force_is_minus_the_gradient_of_the_energy(key):
-    point, along = SMALL.start(key, 2)
+    point, along = SMALL.group.start(key, 2)
     force = jax.grad(SMALL.log_density)(point)
     ends = [SMALL.log_density(point + s * along) for s in (1e-6, -1e-6)]
     assert float(np.sum(force * along)) == pytest.approx(
@@ -96,4 +96,3 @@ def test_a_cutoff_beyond_half_the_side_is_refused():
         LennardJonesFluid(cutoff=4.4)
     with pytest.raises(ValueError, match="`density` > 0"):
         LennardJonesFluid(density=0.0)
-    assert LennardJonesFluid().start(0, 2).dtype == jnp.zeros(()).dtype
