@@ -47,13 +47,85 @@ def test_samples_become_atoms_that_ase_writes(copper, tmp_path):
     assert one.get_chemical_formula() == "HO"
 
 
-def test_atoms_without_a_calculator_or_in_a_cell_are_refused(copper):
+@pytest.fixture
+def crystal():
+    build, emt = (pytest.importorskip(f"ase.{n}") for n in ("build", "calculators.emt"))
+    atoms = build.bulk("Cu", cubic=True) * (2, 2, 2)
+    atoms.calc = emt.EMT()
+    return atoms
+
+
+def test_atoms_in_a_cell_have_its_symmetry(crystal, tmp_path):
+    density = es.from_ase(crystal, temperature=300.0)
+    shaken = crystal.positions + 0.1 * np.random.default_rng(0).normal(size=(2, 32, 3))
+    points = jnp.asarray(shaken, float)
+    assert density.group == es.groups.PeriodicCloud((29,) * 32, crystal.cell[:])
+    assert len(density.group.rotations()) == 48
+    few = es.groups.PeriodicCloud(
+        range(32), crystal.cell[:]
+    )  # fewer elements are tried
+    es.check_invariance(density, density.group, points[:1])
+    es.check_invariance(density, few, points[:1])
+    from ase.io import read, write
+
+    path = tmp_path / "crystal.extxyz"
+    write(path, es.to_ase([29] * 32, shaken, crystal.cell[:]))
+    (atoms, _) = read(path, index=":")
+    assert np.all(atoms.pbc)
+    found = es.molecules.read_molecules(path)
+    assert np.allclose(found[1].cell, crystal.cell[:])
+    es.molecules.write_xyz(tmp_path / "a.xyz", ["Cu"] * 32, shaken, cell=found[0].cell)
+    again = es.molecules.read_molecules(tmp_path / "a.xyz")
+    assert np.allclose(again[0].cell, found[0].cell)
+    assert np.allclose(again[1].positions, shaken[1], atol=1e-7)
+
+
+@pytest.mark.slow
+def test_a_crystal_has_the_energies_of_langevin_dynamics(crystal):
+    from ase import units
+    from ase.md.langevin import Langevin
+
+    rng, energies = np.random.default_rng(0), []
+    start = crystal.positions + 0.05 * rng.normal(size=(8, 32, 3))
+    own = crystal.copy()
+    own.calc = crystal.calc
+    own.set_momenta(
+        rng.normal(size=(32, 3)) * (own.get_masses()[:, None] * 0.026) ** 0.5
+    )
+    dynamics = Langevin(
+        own, 5 * units.fs, temperature_K=300, friction=0.02 / units.fs,
+        fixcm=False, rng=rng,
+    )  # fmt: skip
+    dynamics.run(500)
+    for _ in range(600):
+        dynamics.run(10)
+        energies.append(own.get_potential_energy())
+    density = es.from_ase(crystal, temperature=300.0)
+    chains = es.HMC(0.03, num_leapfrogs=6, num_adapt=60)
+    samples = es.run(
+        0, chains, density, jnp.asarray(start, float), num_steps=260, record_every=4,
+        keep=8,
+    )  # fmt: skip
+    drawn = density.energies(np.asarray(samples.history["particles"])[16:])
+    blocks = [np.mean(part, axis=0) for part in np.array_split(drawn, 5)]
+    unit = 8.617333262e-5 * 300
+    ours, theirs = drawn.ravel() / unit, np.array(energies) / unit
+    error = (np.var(blocks) / np.size(blocks)) ** 0.5 / unit
+    pieces = [np.mean(part) for part in np.array_split(theirs, 20)]
+    joint = np.hypot(error, np.std(pieces) / 19**0.5)
+    assert abs(ours.mean() - theirs.mean()) < 3 * joint
+    assert joint < 1.0  # of 46.5 kT
+    assert abs(ours.std() - theirs.std()) < 0.15 * theirs.std()
+
+
+def test_atoms_without_a_calculator_or_half_in_a_cell_are_refused(copper):
     bare = copper.copy()
     with pytest.raises(ValueError, match="a calculator"):
         es.from_ase(bare, temperature=600.0)
-    copper.pbc = True
-    with pytest.raises(ValueError, match="periodic"):
-        es.from_ase(copper, temperature=600.0)
+    for half in (True, (True, True, False)):  # this copper has no cell
+        copper.pbc = half
+        with pytest.raises(ValueError, match="periodic along all"):
+            es.from_ase(copper, temperature=600.0)
     with pytest.raises(ValueError, match="`positions`"):
         es.to_ase(["Cu"], np.zeros((2, 13, 3)))
 
