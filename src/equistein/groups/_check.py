@@ -1,7 +1,6 @@
 """Check that a density has a symmetry."""
 
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -89,10 +88,7 @@ def is_custom(part: Any) -> bool:
     return not is_ours or is_custom(list(vars(part).values()))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Violation:
-    """The largest violation of a symmetry."""
-
+class _Violation(NamedTuple):
     point: np.ndarray
     element: PyTree
     before: float
@@ -103,6 +99,7 @@ class _Violation:
 def _worst(
     log_density: LogDensity, group: AbstractGroup, points: Particles
 ) -> _Violation:
+    """Return the largest violation of the symmetry."""
     evaluated = _evaluate(log_density, group, points)
     elements, before, after, violations = jax.tree.map(np.asarray, evaluated)
     _check_axioms(group, violations)
@@ -111,13 +108,13 @@ def _worst(
         relative = np.where(np.isfinite(before)[None, :], error, 0.0)
         relative = relative / (1 + np.abs(before))[None, :]
     relative = np.where(np.isnan(relative), np.inf, relative)
-    which, *entry = np.unravel_index(np.argmax(relative), relative.shape)
+    which, *entry = place = np.unravel_index(np.argmax(relative), relative.shape)
     return _Violation(
         point=np.asarray(points)[entry[0]],
         element=jax.tree.map(lambda leaf: leaf[which], elements),
         before=float(before[tuple(entry)]),
-        after=float(after[(which, *entry)]),
-        relative=float(relative[(which, *entry)]),
+        after=float(after[place]),
+        relative=float(relative[place]),
     )
 
 
@@ -137,18 +134,12 @@ def _in_double(
 
 
 @eqx.filter_jit
-def _elements_of(group: AbstractGroup) -> PyTree:
-    """Return all elements of a small group, 16 of any other."""
-    if group.order is not None and group.order <= _MAX_ELEMENTS:
-        return group.elements()
-    return group.sample(jr.key(0), _FEW_ELEMENTS)
-
-
-@eqx.filter_jit
 def _evaluate(
     log_density: LogDensity, group: AbstractGroup, points: Particles
 ) -> tuple[PyTree, Float[Array, "point *value"], Array, tuple[Array, ...]]:
-    elements, points = _elements_of(group), jax.vmap(group.project)(points)
+    is_small = group.order is not None and group.order <= _MAX_ELEMENTS
+    elements = group.elements() if is_small else group.sample(jr.key(0), _FEW_ELEMENTS)
+    points = jax.vmap(group.project)(points)
     move = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
     values = jax.vmap(log_density)
     moved = jax.vmap(values)(move(elements, points))

@@ -126,8 +126,7 @@ class Molecule(AbstractCloud):
 
     @property
     def _chain(self) -> "_Chain":
-        near = tuple(map(tuple, self.neighbors()))
-        return _chain_of(self.atomic_numbers, near)
+        return _chain_of(self.atomic_numbers, tuple(map(tuple, self.neighbors())))
 
 
 def _read(topology: Any) -> tuple[tuple[int, ...], Bonds]:
@@ -284,17 +283,11 @@ def _automorphism(
 
 def _order(near: Near, base: int) -> list[tuple[int, int | None]]:
     """Return all atoms, each after a neighbor, if one came before, and that one."""
-    order: list[tuple[int, int | None]] = []
-    seen: set[int] = set()
+    parents: dict[int, int | None] = {}  # in order
     for root in (base, *range(len(near))):
-        if root in seen:
-            continue
-        seen.add(root)
         waiting: list[tuple[int, int | None]] = [(root, None)]
         for atom, parent in waiting:
-            order.append((atom, parent))
-            for other in near[atom]:
-                if other not in seen:
-                    seen.add(other)
-                    waiting.append((other, atom))
-    return order
+            if atom not in parents:
+                parents[atom] = parent
+                waiting += [(other, atom) for other in near[atom]]
+    return list(parents.items())

@@ -40,11 +40,10 @@ def parse_group(
     """Return the group that a text such as `cyclic:4` names.
 
     Args:
-        text: One of trivial, cyclic:N, dihedral:N, so:D, o:D, permutations:N, signs:N,
+        text: trivial, cyclic:N, dihedral:N, so:D, o:D, permutations:N, signs:N,
             signed-permutations:N, torus:P,P,... with periods, image-rotations,
-            image-reflections (with the rotations), point-cloud; product:A*B of groups
-            that act on the same points, and direct:A@3x2+B@4 of groups that act on
-            parts of a flat point, whose shapes are given.
+            image-reflections (and rotations), point-cloud; product:A*B on the same
+            points, and direct:A@3x2+B@4 on parts of a flat point with these shapes.
         species: For a point cloud, one label for each particle.
         dim: For a point cloud, the dimension of space.
     """
@@ -57,11 +56,11 @@ def parse_group(
         return Product(*map(inner, number.split("*")))
     if name == "torus" and number:
         return TorusTranslations(_numbers(number, ",", float))
-    if name == "trivial" and not number:
+    if text == "trivial":
         return Trivial()
-    if name in ("image-rotations", "image-reflections") and not number:
-        return ImageRotations(reflections=name == "image-reflections")
-    if name == "point-cloud" and not number:
+    if text in ("image-rotations", "image-reflections"):
+        return ImageRotations(reflections=text == "image-reflections")
+    if text == "point-cloud":
         if species is None or dim is None:
             raise ValueError("A point cloud needs `species` and `dim`.")
         return PointCloud(species, dim)

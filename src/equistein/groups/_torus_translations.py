@@ -40,7 +40,6 @@ class TorusTranslations(AbstractGroup):
         return point + shift * jnp.asarray(self._shifts(), point.dtype)
 
     def push(self, element: Float[Array, ""], vector: Point) -> Point:
-        del element
         return vector
 
     def compose(self, left: Array, right: Array) -> Array:
@@ -56,13 +55,10 @@ class TorusTranslations(AbstractGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         shifts = self._shifts()
-        first = int(np.argmax(shifts > 0))
-        turn = jnp.asarray(shifts / shifts[first], point.dtype)
-        moved = point - point[first] * turn
-        wraps = (shifts > 0) & (np.arange(len(shifts)) != first)
+        wraps, first = shifts > 0, int(np.argmax(shifts > 0))
+        moved = point - point[first] * jnp.asarray(shifts / shifts[first], point.dtype)
         periods = jnp.asarray(np.where(wraps, shifts, 1), point.dtype)
-        moved = jnp.where(wraps, moved % periods, moved)
-        return moved.at[first].set(0)
+        return jnp.where(wraps, moved % periods, moved).at[first].set(0)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if shape != (len(self.periods),):
