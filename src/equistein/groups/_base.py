@@ -53,8 +53,7 @@ class AbstractGroup(eqx.Module):
     def project(self, point: Point) -> Point:
         """Return the nearest point of the group's subspace, or raise `ValueError`.
 
-        The identity, except for `PointCloud`, where the center of mass is the origin,
-        and products with it.
+        The identity, except for clouds, which it centers, and products with them.
         """
         self.check_shape(point.shape)
         return point

@@ -37,12 +37,9 @@ class Molecule(AbstractCloud):
 
     Args:
         topology: A molecule of RDKit, a topology of OpenMM or mdtraj, or a pair of
-            bonds, as pairs of atoms from 0 on, and the atomic number of each atom.
+            bonds, as pairs of atoms from 0 on, and the atomic number of each atom. All
+            hydrogens need a bond.
         reflections: Whether mirror images are the same.
-
-    Raises:
-        ValueError: If `topology` is none of these, has no bonds, a bond that is not of
-            two of its atoms, or a hydrogen without a bond.
 
     References:
         McKay and Piperno (2014), Practical graph isomorphism II, for the search; Sims
@@ -66,11 +63,11 @@ class Molecule(AbstractCloud):
         return math.prod(self._chain.sizes.tolist())
 
     def permutations(self) -> Int[np.ndarray, "permutation atom"]:
-        num = self.num_permutations
+        num, chain = self.num_permutations, self._chain
         needed = 8 * num * len(self.species)
         check_memory(f"All {num} automorphisms", needed, "`sample` some")
         found = np.arange(len(self.species))[None]
-        for level in reversed(self._chain.levels()):
+        for level in reversed(np.split(chain.table, chain.starts[1:])):
             found = level[:, found].reshape(-1, len(self.species))
         return found
 
@@ -184,9 +181,6 @@ class _Chain:
     @property
     def starts(self) -> Int[np.ndarray, " level"]:
         return np.cumsum(self.sizes) - self.sizes
-
-    def levels(self) -> list[Int[np.ndarray, "row atom"]]:
-        return np.split(self.table, self.starts[1:])
 
 
 @functools.lru_cache(maxsize=32)

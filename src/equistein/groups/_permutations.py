@@ -52,21 +52,6 @@ class Labels(eqx.Module):
         if self.parts is not None and not any(axes for _, axes in self.parts):
             raise ValueError(f"{name} needs `parts`, one with an axis of labels.")
 
-    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        """Raise `ValueError` unless points of this shape hold the labels."""
-        if self.parts is not None:
-            size = sum(math.prod(shape) for shape, _ in self.parts)
-            good, wanted = shape == (size,), f"({size},), as its `parts` say"
-        else:
-            good = len(shape) > 0 and shape[0] % self.num == 0 and shape[0] > 0
-            wanted = f"(n, ...) with n a multiple of {self.num}"
-        if not good:
-            raise ValueError(
-                f"{name} of {self.num} labels acts on points of shape {wanted}, but "
-                f"got points of shape {shape}. Put the labels on the leading axis, or "
-                "give `parts`."
-            )
-
     def permute_labels(self, point: Point, permutation: Int[Array, " label"]) -> Point:
         """Return the point whose label i holds what `permutation[i]` held."""
         take = lambda array, axis: jnp.take(array, permutation, axis, mode="clip")
@@ -142,7 +127,19 @@ class AbstractLabelGroup(AbstractFiniteGroup):
         self.labels = Labels(type(self).__name__, num, parts, self.most_axes)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.labels.check_shape(type(self).__name__, shape)
+        name, num, parts = type(self).__name__, self.labels.num, self.labels.parts
+        if parts is not None:
+            size = sum(math.prod(shape) for shape, _ in parts)
+            good, wanted = shape == (size,), f"({size},), as its `parts` say"
+        else:
+            good = len(shape) > 0 and shape[0] % num == 0 and shape[0] > 0
+            wanted = f"(n, ...) with n a multiple of {num}"
+        if not good:
+            raise ValueError(
+                f"{name} of {num} labels acts on points of shape {wanted}, but got "
+                f"points of shape {shape}. Put the labels on the leading axis, or give "
+                "`parts`."
+            )
 
     def __repr__(self) -> str:
         num, parts = self.labels.num, self.labels.parts

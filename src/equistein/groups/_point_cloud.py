@@ -121,8 +121,7 @@ class AbstractCloud(AbstractGroup):
             raise ValueError(
                 f"The group of {expected[0]} particles in {self.dim} dimensions acts on"
                 f" points of shape {expected}, but got points of shape {shape}. Give "
-                "one label in `species`, or one atom in `topology`, for each particle, "
-                "and the dimension of space."
+                "one label in `species`, or one atom in `topology`, for each particle."
             )
 
 

@@ -41,7 +41,6 @@ class AbstractCombined(AbstractGroup):
 
     @property
     def order(self) -> int | None:
-        """The number of tuples, None where there is no end of them."""
         orders = [group.order for group in self.groups]
         return None if None in orders else math.prod(filter(None, orders))
 
@@ -109,7 +108,9 @@ class Product(AbstractCombined):
         for group in self.groups:
             group.check_shape(shape)
         with jax.ensure_compile_time_eval():
-            gap = float(self._largest_gap(shape))
+            elements = self.sample(jr.key(0), _NUM_TRIED)
+            point = uneven(jnp.zeros(shape, jnp.float32))
+            gap = float(jnp.max(jax.vmap(self._gap, (0, None))(elements, point)))
         if gap > 1e-3:
             raise ValueError(
                 f"Product needs groups that commute, but {self.groups} do not on "
@@ -118,18 +119,12 @@ class Product(AbstractCombined):
                 "sum of groups on parts of the point."
             )
 
-    def _largest_gap(self, shape: tuple[int, ...]) -> Float[Array, ""]:
-        """Return how far apart points end that are moved in both orders."""
-        point = uneven(jnp.zeros(shape, jnp.float32))
-        elements = self.sample(jr.key(0), _NUM_TRIED)
-
-        def gap(element: PyTree) -> Float[Array, ""]:
-            back = point
-            for group, g in reversed(list(zip(self.groups, element, strict=True))):
-                back = group.act(g, back)
-            return jnp.max(jnp.abs(self.act(element, point) - back))
-
-        return jnp.max(jax.vmap(gap)(elements))
+    def _gap(self, element: PyTree, point: Point) -> Float[Array, ""]:
+        """Return how far apart a point ends that is moved in both orders."""
+        back = point
+        for group, g in reversed(list(zip(self.groups, element, strict=True))):
+            back = group.act(g, back)
+        return jnp.max(jnp.abs(self.act(element, point) - back))
 
 
 @check_arguments

@@ -25,9 +25,8 @@ _BYTES = 80  # of a rotation while all are made, in double precision
 class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The rotations of the plane by multiples of $2\pi/n$.
 
-    Acts on points of shape `(2,)`, or on `(n, 2)` by turning all vectors together.
-    The representative is the turned point whose first vector has its angle in
-    $[-\pi/n, \pi/n)$.
+    Acts on points of shape `(2,)`, or on `(n, 2)` by turning all vectors together. The
+    representative is that whose first vector has its angle in $[-\pi/n, \pi/n)$.
 
     Args:
         order: The number $n$ of rotations.
@@ -56,9 +55,8 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
 class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The symmetries of a regular $n$-gon: $n$ rotations and $n$ reflections.
 
-    Acts on points of shape `(2,)`, or on `(n, 2)` by moving all vectors together.
-    The representative is the moved point whose first vector has its angle in
-    $[0, \pi/n]$. `Dihedral(n).order` is $2n$.
+    Acts on points of shape `(2,)`, or on `(n, 2)` by moving all vectors together. The
+    representative is the moved point whose first vector has its angle in $[0, \pi/n]$.
 
     Args:
         corners: Their number $n$, half the order of the group.
@@ -108,10 +106,9 @@ def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
 class Orthogonal(AbstractMatrixGroup):
     """O(d): the rotations and reflections about the origin.
 
-    Acts on points of shape `(d,)`, or on `(n, d)` by moving all vectors together.
-    The representative has its first vector along the first axis, its second in the
-    plane of the first two, and so on, with positive new coordinates; for one vector
-    it is `(|x|, 0, ..., 0)`.
+    Acts on points of shape `(d,)`, or on `(n, d)` by moving all vectors together. The
+    representative has its first vector along the first axis, its second in the plane of
+    the first two, and so on, with positive new coordinates: of one, `(|x|, 0, ..., 0)`.
 
     Args:
         dim: The dimension $d$ of space.
@@ -217,8 +214,7 @@ def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
     """Turn `point` so that its vectors, as rows, form a lower triangle."""
     columns = point.reshape(-1, dim).T
     frame, triangle = jnp.linalg.qr(columns, mode="complete")
-    diagonal = jnp.diagonal(triangle)
-    signs = jnp.where(diagonal < 0, -1.0, 1.0).astype(point.dtype)
+    signs = jnp.where(jnp.diagonal(triangle) < 0, -1.0, 1.0).astype(point.dtype)
     signs = jnp.concatenate([signs, jnp.ones(dim - len(signs), point.dtype)])
     if not reflections and columns.shape[1] >= dim:
         handedness = jnp.sign(jnp.linalg.det(frame)) * jnp.prod(signs)

@@ -1,4 +1,4 @@
-"""The symmetries of particles in a periodic cell."""
+"""Symmetries of periodic coordinates: shifts of phases, particles in a cell."""
 
 import functools
 import itertools
@@ -13,12 +13,73 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import accept_integer_key, check_arguments
+from equistein._numbers import check_periods
 from equistein._products import matmul
 from equistein._types import AnyKey, Point, Scalar
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._point_cloud import encode_species, in_runs, PointCloud
 
 Cell = tuple[tuple[float, ...], ...]
+
+
+@check_arguments
+class TorusTranslations(AbstractGroup):
+    r"""The shifts of all phases of a point together, around their circles.
+
+    $$(g_t x)_i = x_i + \tfrac{t}{2 \pi} P_i$$
+
+    for densities that depend only on differences of phases. Points are not wrapped;
+    `Periodic.wrap` does it. The representative has its first phase at 0 and the others
+    from 0 to their periods. An element is an angle t. A kernel with this group needs a
+    `PeriodicRBF` with the same periods as its base.
+
+    Args:
+        periods: The period $P_i$ of each coordinate of a point of shape `(n,)`,
+            infinite for those that are not periodic.
+    """
+
+    periods: tuple[float, ...]
+
+    def __init__(self, periods: Any):
+        self.periods = check_periods("TorusTranslations", periods)
+
+    def act(self, element: Float[Array, ""], point: Point) -> Point:
+        self.check_shape(point.shape)
+        shift = jnp.asarray(element, point.dtype) / (2 * jnp.pi)
+        return point + shift * jnp.asarray(self._shifts(), point.dtype)
+
+    def push(self, element: Float[Array, ""], vector: Point) -> Point:
+        return vector
+
+    def compose(self, left: Array, right: Array) -> Array:
+        return left + right
+
+    def inverse(self, element: Array) -> Array:
+        return -element
+
+    @accept_integer_key
+    def sample(self, key: AnyKey, num: int) -> Float[Array, " num"]:
+        return jr.uniform(key, (num,), maxval=2 * np.pi)
+
+    def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
+        shifts = self._shifts()
+        wraps, first = shifts > 0, int(np.argmax(shifts > 0))
+        moved = point - point[first] * jnp.asarray(shifts / shifts[first], point.dtype)
+        periods = jnp.asarray(np.where(wraps, shifts, 1), point.dtype)
+        return jnp.where(wraps, moved % periods, moved).at[first].set(0)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if shape != (len(self.periods),):
+            raise ValueError(
+                f"TorusTranslations with {len(self.periods)} `periods` acts on points "
+                f"of shape ({len(self.periods)},), but got points of shape {shape}. "
+                "Give one period for each coordinate, or inf."
+            )
+
+    def _shifts(self) -> np.ndarray:
+        """Return how far a full turn moves each coordinate."""
+        return np.where(np.isfinite(self.periods), self.periods, 0)
 
 
 class PeriodicMotion(eqx.Module):
@@ -87,8 +148,7 @@ class PeriodicCloud(AbstractGroup):
     ) -> Float[Array, "*batch dim"]:
         """Return differences of particles to their nearest images.
 
-        Exact for a rectangular cell; for others up to `longest_cutoff`, beyond which
-        another image may be nearer.
+        Of a cell that is not rectangular, only up to `longest_cutoff`.
         """
         return jnp.stack(self.nearest(list(jnp.moveaxis(differences, -1, 0))), axis=-1)
 
@@ -118,8 +178,7 @@ class PeriodicCloud(AbstractGroup):
         return eqx.tree_at(lambda group: group.reflections, self, False)
 
     def act(self, element: PeriodicMotion, point: Point) -> Point:
-        shift = element.shift.astype(point.dtype)
-        return self._cloud.act(element, point) + shift[None]
+        return self._cloud.act(element, point) + element.shift[None].astype(point.dtype)
 
     def push(self, element: PeriodicMotion, vector: Point) -> Point:
         return self._cloud.act(element, vector)
@@ -206,10 +265,8 @@ def _combined(arrays: Sequence[Array], factors: np.ndarray) -> Array:
 
 @functools.lru_cache(16)
 def _rotations_of(cell: Cell) -> Float[np.ndarray, "rotation dim dim"]:
-    """Return the orthogonal matrices that keep a lattice; the identity comes first.
-
-    In coordinates along short edges they have whole entries, which are -1, 0 and 1.
-    """
+    """Return the orthogonal matrices that keep a lattice; the identity comes first."""
+    # Along short edges their entries are whole numbers, which are -1, 0 and 1.
     edges, dim = _short_edges(cell), len(cell)
     entries = itertools.product((0, 1, -1), repeat=dim**2)
     whole = np.array(list(entries), float).reshape(-1, dim, dim)
