@@ -7,6 +7,13 @@ from equistein.features._base import (
     smooth_norm as smooth_norm,
 )
 from equistein.features._bonded import Bonded as Bonded
+from equistein.features._coordinates import (
+    Concatenated as Concatenated,
+    Coordinates as Coordinates,
+    Periodic as Periodic,
+    Radius as Radius,
+    RadiusOfGyration as RadiusOfGyration,
+)
 from equistein.features._internal_coordinates import (
     AbstractInternalCoordinates as AbstractInternalCoordinates,
     Distances as Distances,
@@ -19,15 +26,8 @@ from equistein.features._invariants import (
 )
 from equistein.features._pair_basis import PairBasis as PairBasis
 from equistein.features._pair_features import (
+    PairHistogram as PairHistogram,
     SortedDistances as SortedDistances,
     SortedRowSums as SortedRowSums,
-)
-from equistein.features._pair_histogram import PairHistogram as PairHistogram
-from equistein.features._periodic import Periodic as Periodic
-from equistein.features._radius import (
-    Concatenated as Concatenated,
-    Coordinates as Coordinates,
-    Radius as Radius,
-    RadiusOfGyration as RadiusOfGyration,
 )
 from equistein.features._triplet_basis import TripletBasis as TripletBasis

@@ -40,14 +40,11 @@ class AbstractFeatures(eqx.Module):
         return self.size(shape) * math.prod(shape)
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        r"""Return which features let $c \cdot F$ fall without bound somewhere.
-
-        By default none. `es.fit_linear` holds them at their `held_coefficients`.
-        """
+        r"""Return which features let $c \cdot F$ fall without end; by default none."""
         return np.zeros(len(coefficients), bool)
 
     def held_coefficients(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return coefficients for `unbounded` features, 0 by default: left out."""
+        """Return where fits hold `unbounded` features, by default at 0: left out."""
         return np.zeros(self.size(shape))
 
     def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -71,21 +68,13 @@ class AbstractFeatures(eqx.Module):
         return derivative(self.__call__)(point).reshape(num, -1)
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
-        """Return dF/dx with the point flattened, and the Laplacian of F.
-
-        By default both come from the first and second derivatives along each axis, in
-        forward mode.
-        """
+        """Return dF/dx with the point flattened, and the Laplacian of F."""
         slopes, laplacian = derivatives_of(self.__call__, point)
         return slopes.reshape(len(slopes), -1), laplacian
 
     @abc.abstractmethod
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
-        """Return the group whose orbits F is constant on.
-
-        Raises:
-            ValueError: If F is not defined on points of this shape.
-        """
+        """Return the group whose orbits F is constant on, or raise `ValueError`."""
 
 
 def derivatives_of(

@@ -99,13 +99,10 @@ class Bonded(AbstractInternalCoordinates):
 
     def angles(self) -> np.ndarray:
         """Return the atoms of each angle, the middle one second."""
-        near = self.molecule.neighbors()
-        pairs = [
-            (i, j, k)
-            for j, others in enumerate(near)
-            for i, k in itertools.combinations(others, 2)
-        ]
-        return np.array(pairs, int).reshape(-1, 3)
+        near = enumerate(self.molecule.neighbors())
+        pairs = ((j, itertools.combinations(others, 2)) for j, others in near)
+        found = [(i, j, k) for j, ends in pairs for i, k in ends]
+        return np.array(found, int).reshape(-1, 3)
 
     def torsions(self) -> np.ndarray:
         """Return the atoms of each torsion, in order along its three bonds."""

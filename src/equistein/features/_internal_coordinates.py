@@ -31,7 +31,6 @@ class AbstractInternalCoordinates(AbstractFeatures):
         self, values: Float[Array, "term *value"], atoms: np.ndarray
     ) -> Float[Array, "feature *value"]:
         """Return the sums over terms that share a feature; by default none do."""
-        del atoms
         return values
 
     def __call__(self, point: Point) -> Features:
@@ -40,7 +39,6 @@ class AbstractInternalCoordinates(AbstractFeatures):
         return jnp.concatenate([part.ravel() for part in parts])
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
-        """Return the Jacobian and the Laplacian, by those of the atoms of each term."""
         self.group(point.shape)
         jacobians, laplacians = [], []
         for function, members in self.terms():

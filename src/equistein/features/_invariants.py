@@ -155,20 +155,18 @@ class RandomFeatures(AbstractFeatures):
             self.spread = tuple(np.where(spread > 0, spread, 1.0).tolist())
 
     def __call__(self, point: Point) -> Features:
-        return jnp.mean(jnp.cos(self._angles(point)), axis=0) * (2 / self.num) ** 0.5
+        self.group(point.shape)
+        frequencies, phases = self._waves(point.shape)
+        as_array = lambda numbers: jnp.asarray(numbers, point.dtype)
+        angles = matmul(self._copies(point), as_array(frequencies.T))
+        angles = angles + as_array(phases)[None]
+        return jnp.mean(jnp.cos(angles), axis=0) * (2 / self.num) ** 0.5
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         if isinstance(self.symmetry, AbstractFeatures):
             return self.symmetry.group(shape)
         self.symmetry.check_shape(shape)
         return self.symmetry
-
-    def _angles(self, point: Point) -> Float[Array, "copy wave"]:
-        self.group(point.shape)
-        frequencies, phases = self._waves(point.shape)
-        as_array = lambda numbers: jnp.asarray(numbers, point.dtype)
-        waves = matmul(self._copies(point), as_array(frequencies.T))
-        return waves + as_array(phases)[None]
 
     def _copies(self, point: Point) -> Float[Array, "copy width"]:
         """Return the orbit of a point, or each label with what has no label."""

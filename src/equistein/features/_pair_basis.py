@@ -11,7 +11,7 @@ from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
-from equistein._numbers import check_integers, check_positive
+from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
 from equistein._types import Features, Particles, Point, Scalar
 from equistein.features._base import pair_sum
@@ -43,7 +43,7 @@ class PairBasis(AbstractPairSums):
     largest, powers alone remain. Negative powers keep particles apart where the data
     say nothing, positive ones hold a cluster together. Where all species are distinct
     each pair has functions of its own. Constant on the orbits of
-    `PointCloud(species, dim)` with reflections.
+    `PointCloud(species, dim)` with reflections, in a cell of `PeriodicCloud`.
 
     Args:
         species: One label for each particle; particles with the same label are alike.
@@ -77,7 +77,6 @@ class PairBasis(AbstractPairSums):
         cell: Any = None,
     ):
         check_integers("PairBasis", least=0, num_gaussians=num_gaussians)
-        check_positive("PairBasis", cutoff=1.0 if cutoff is None else cutoff)
         self.species, self.epsilon = encode_species(species), 1.0
         self.num_gaussians, self.cutoff = num_gaussians, cutoff
         if powers is None:
@@ -87,9 +86,6 @@ class PairBasis(AbstractPairSums):
         ranges = distance_ranges(self, data, *self._pairs(), cutoff)
         self.least, self.most = zip(*ranges, strict=True)
         self.epsilon = _SMOOTHED * min(self.least)
-
-    def in_cell(self) -> PeriodicCloud | None:
-        return self.cloud
 
     def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
         r"""Return $c \cdot F(x)$; sums of Gaussians come from a table of cubics."""
@@ -124,7 +120,7 @@ class PairBasis(AbstractPairSums):
             slopes = slopes / (2 * distances)
             return values.reshape(squares.shape), slopes.reshape(squares.shape)
 
-        return pair_sum(pair_energy, point, self.in_cell())
+        return pair_sum(pair_energy, point, self.cloud)
 
     def _bumps(self, distances, kinds, cubics):
         """Return the sum of the Gaussians at each distance, and its slope."""

@@ -2,7 +2,7 @@
 
 import abc
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
-from equistein._numbers import check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul
 from equistein._types import Features, Particles, Point
 from equistein.features._base import (
@@ -31,12 +31,13 @@ _CHUNK = 2**22  # distances that are looked at together
 class AbstractPairFeatures(AbstractFeatures):
     """Features of smoothed distances, constant on the orbits of a cloud.
 
-    Of a `PointCloud`, or with a `cell` of a `PeriodicCloud`: then distances are those
-    of the nearest images.
+    Of a `PointCloud`, or in a cell of a `PeriodicCloud`, whose distances are those of
+    the nearest images.
     """
 
     species: eqx.AbstractVar[tuple[int, ...]]
     epsilon: eqx.AbstractVar[float]
+    cloud: eqx.AbstractVar[PeriodicCloud | None]
 
     def __check_init__(self):
         name = type(self).__name__
@@ -48,20 +49,10 @@ class AbstractPairFeatures(AbstractFeatures):
             )
 
     def group(self, shape: tuple[int, ...]) -> PointCloud | PeriodicCloud:
-        num = len(self.species)
-        if len(shape) != 2 or shape[0] != num:
-            raise ValueError(
-                f"{type(self).__name__} with {num} `species` needs points of shape "
-                f"({num}, dim), but got points of shape {shape}. Give one label for "
-                "each particle."
-            )
-        group = self.in_cell() or PointCloud(self.species, shape[1])
+        dim = shape[-1] if shape else 1
+        group = self.cloud or PointCloud(self.species, dim)
         group.check_shape(shape)
         return group
-
-    def in_cell(self) -> PeriodicCloud | None:
-        """Return the group of particles in a cell; by default there is none."""
-        return None
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the smoothed distance of each pair, those of like pairs together."""
@@ -78,14 +69,11 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def nearest(self, gaps: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
         """Return differences to the nearest images, if there is a cell."""
-        cloud = self.in_cell()
-        return gaps if cloud is None else cloud.minimum_image(gaps)
+        return gaps if self.cloud is None else self.cloud.minimum_image(gaps)
 
     def _gaps(self, point: Point) -> Float[Array, "pair dim"]:
-        """Return the difference of the particles of each pair."""
         self.group(point.shape)
-        first, second, _ = self._pairs()
-        return self.nearest(pair_differences(point, (first, second)))
+        return self.nearest(pair_differences(point, self._pairs()[:2]))
 
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the particles and the kind of each pair, in blocks of each kind."""
@@ -119,14 +107,13 @@ class AbstractPairSums(AbstractPairFeatures):
         steep = 1 - (self.epsilon / r) ** 2  # |grad r|^2
         # Both particles of a pair move, and each contributes the Laplacian in r.
         bends = 2 * (bends * steep[:, None] + slopes * spread[:, None])
-        first, second, _ = self._pairs()
+        first, second, kind = self._pairs()
         if len(point) > MAX_PRODUCT:
             units = slopes[:, :, None] * (gaps / r[:, None])[:, None]
-            sums = [
-                _at_particles(units[kind], first[kind], second[kind], len(point))
-                for kind in kinds
-            ]
-            return jnp.concatenate(sums), self._sums(bends)
+            sums = jnp.zeros((len(kinds), len(point), *units.shape[1:]), units.dtype)
+            sums = sums.at[kind, first].add(units).at[kind, second].add(-units)
+            jac = jnp.moveaxis(sums, 2, 1).reshape(-1, point.size)
+            return jac, self._sums(bends)
         own = np.eye(len(point))
         signs = jnp.asarray(own[first] - own[second], r.dtype)
         units = (signs[..., None] * (gaps / r[:, None])[:, None]).reshape(len(r), -1)
@@ -144,18 +131,6 @@ class AbstractPairSums(AbstractPairFeatures):
         # Products, so that the terms are not computed again for each sum.
         total = lambda part: matmul(jnp.ones(len(part), part.dtype), part)
         return jnp.concatenate([total(terms[kind]) for kind in kinds])
-
-
-def _at_particles(
-    vectors: Float[Array, "pair function dim"],
-    first: np.ndarray,
-    second: np.ndarray,
-    num: int,
-) -> Float[Array, "function coordinate"]:
-    """Return the sum over pairs at each particle, of the first less of the second."""
-    sums = jnp.zeros((num, *vectors.shape[1:]), vectors.dtype)
-    sums = sums.at[first].add(vectors).at[second].add(-vectors)
-    return jnp.moveaxis(sums, 1, 0).reshape(vectors.shape[1], -1)
 
 
 def number_kinds(labels: np.ndarray) -> np.ndarray:
@@ -188,7 +163,7 @@ def distance_ranges(
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
         gaps = rows[:, first] - rows[:, second]
-        if features.in_cell():
+        if features.cloud is not None:
             gaps = np.asarray(features.nearest(jnp.asarray(gaps)))
         lengths = np.linalg.norm(gaps, axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
@@ -202,7 +177,8 @@ def distance_ranges(
 def cloud_in(
     owner: str, species: tuple[int, ...], cell: Any, cutoff: float | None
 ) -> PeriodicCloud | None:
-    """Return the group of particles in a cell, or raise if the cut-off is too long."""
+    """Return the group of particles in a cell; raise unless the cut-off is valid."""
+    check_positive(owner, cutoff=1.0 if cutoff is None else cutoff)
     if cell is None:
         return None
     cloud = PeriodicCloud(species, cell)
@@ -233,15 +209,15 @@ class SortedDistances(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
+    cloud = None
 
     def __call__(self, point: Point) -> Features:
         distances = self.distances(point)
         return jnp.concatenate([jnp.sort(distances[like]) for like in self.blocks()])
 
     def laplacian(self, point: Point) -> Features:
-        distances = self(point)
-        # Both particles of a pair move, and each contributes the Laplacian in r.
-        return 2 * smooth_norm_laplacian(distances, point.shape[-1], self.epsilon)
+        # Of both particles of a pair.
+        return 2 * smooth_norm_laplacian(self(point), point.shape[-1], self.epsilon)
 
 
 @check_arguments
@@ -251,24 +227,20 @@ class SortedRowSums(AbstractPairFeatures):
     $$F_i = \frac{1}{n - 1} \sum_{j \ne i} \sqrt{|x_i - x_j|^2 + \epsilon^2}$$
 
     Unlike sorted distances, these depend on which distances share a particle. Smooth
-    except where two like particles tie.
-
-    Args:
-        species: One label for each particle; particles with the same label are alike.
-        epsilon: The length below which distances are smoothed.
+    except where two like particles tie. The arguments are those of `SortedDistances`.
     """
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
+    cloud = None
 
     def __call__(self, point: Point) -> Features:
         return self._sorted(point, lambda distances: distances)
 
     def laplacian(self, point: Point) -> Features:
-        # Both particles of a pair move, and each contributes the Laplacian in r.
         dim = point.shape[-1]
         of_one = lambda r: smooth_norm_laplacian(r, dim, self.epsilon)
-        return 2 * self._sorted(point, of_one)
+        return 2 * self._sorted(point, of_one)  # of both particles of a pair
 
     def _sorted(self, point: Point, function: Callable[[Array], Array]) -> Features:
         """Return means of a function of distances, in the order of their own means."""
@@ -278,3 +250,60 @@ class SortedRowSums(AbstractPairFeatures):
         mean = lambda values: jnp.sum(values * others, axis=1) / (len(point) - 1)
         order = jnp.lexsort((mean(distances), np.array(self.species)))
         return mean(function(distances))[order]
+
+
+@check_arguments
+class PairHistogram(AbstractPairSums):
+    r"""A smooth histogram of the distances of each pair of species.
+
+    With $d_{ij} = \sqrt{r_{ij}^2 + \epsilon^2}$, for the m pairs of two species and
+    centers $c$ spread evenly over $[0, \ell]$,
+
+    $$F_c = \frac{1}{\sqrt m} \sum_{ij} e^{-(d_{ij} - c)^2 / 2 w^2}, \qquad
+      F_\infty = \frac{1}{\sqrt m} \sum_{ij} d_{ij} / \ell.$$
+
+    Infinitely smooth, also where like distances tie, so that a kernel on it satisfies
+    the Stein identity. Constant on orbits of `PointCloud(species, dim)`, reflections
+    included. The other arguments are those of `SortedDistances`.
+
+    Args:
+        reach: The last center $\ell$, in the units of the points.
+        num_centers: The number of centers a pair of species.
+        width: The width $w$ of a bin; by default the spacing of the centers.
+    """
+
+    species: tuple[int, ...]
+    reach: float
+    num_centers: int
+    width: float
+    epsilon: float
+    cloud = None
+
+    def __init__(
+        self,
+        species: Sequence[Hashable],
+        *,
+        reach: float = 8.0,
+        num_centers: int = 24,
+        width: float | None = None,
+        epsilon: float = 1e-2,
+    ):
+        name = "PairHistogram"
+        self.species = encode_species(species)
+        self.epsilon = float(epsilon)
+        check_positive(name, meaning="the largest distance distinguished", reach=reach)
+        check_integers(name, least=2, num_centers=num_centers)
+        self.reach, self.num_centers = float(reach), num_centers
+        self.width = float(reach / (num_centers - 1) if width is None else width)
+        check_positive(name, meaning="the width of a bin", width=self.width)
+
+    def functions(self, distances: Array) -> Float[Array, "pair function"]:
+        centers = np.append(np.linspace(0, self.reach, self.num_centers), 0)
+        gaps = distances[:, None] - jnp.asarray(centers, distances.dtype)[None]
+        bins = jnp.exp(-((gaps / self.width) ** 2) / 2)
+        # Chosen, not joined, so that the derivatives too are computed in one pass.
+        is_last = np.arange(len(centers)) == self.num_centers
+        values = jnp.where(is_last[None], distances[:, None] / self.reach, bins)
+        kinds = self.kind_of_pairs()
+        scale = np.bincount(kinds)[kinds, None] ** -0.5
+        return values * jnp.asarray(scale, distances.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
-from equistein._numbers import check_integers, check_positive
+from equistein._numbers import check_integers
 from equistein._products import einsum, matmul
 from equistein._types import Features, Particles, Point, Scalar
 from equistein.features._base import derivatives_of, smooth_norm
@@ -46,7 +46,7 @@ class TripletBasis(AbstractPairFeatures):
 
     of sums over the neighbors of each species, with decays a of 2, 4 and 6 and the
     least distance $r_0$ of the data. Add all to `PairBasis` by `Concatenated`. Constant
-    on the orbits of `PointCloud(species, dim)` with reflections.
+    on the orbits of the same group.
 
     Args:
         species: One label for each particle; particles with the same label are alike.
@@ -83,7 +83,6 @@ class TripletBasis(AbstractPairFeatures):
         check_integers("TripletBasis", num_angular=num_angular)
         needs = "TripletBasis needs `embedding`"
         self.embedding = as_exponents(needs, num_radial, embedding)
-        check_positive("TripletBasis", cutoff=1.0 if cutoff is None else cutoff)
         self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
         if len(self.species) < 3:
             raise ValueError("TripletBasis needs `species` of three particles or more.")
@@ -97,9 +96,6 @@ class TripletBasis(AbstractPairFeatures):
             pairs = self._pairs()
         self.ranges = distance_ranges(self, data, *pairs, cutoff)
         self.epsilon = _SMOOTHED * min(least for least, _ in self.ranges)
-
-    def in_cell(self) -> PeriodicCloud | None:
-        return self.cloud
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
@@ -122,18 +118,15 @@ class TripletBasis(AbstractPairFeatures):
         units = gaps / lengths[..., None]
         i, j, k = triplets.T
         cosines = einsum("ijd,ikd->ijk", units, units)[i, j, k]
-        functions = self._products(
-            lengths[i, j], lengths[i, k], cosines, self._limits(kinds, point)
-        )
+        limits = self._limits(kinds, point)
+        functions = self._products(lengths[i, j], lengths[i, k], cosines, limits)
         # Not a product of stacked functions, which XLA would compute many times.
         columns = table.reshape(len(self.ranges), -1)[kinds].T
-        zero = jnp.zeros(len(kinds), point.dtype)
         each = (c * f for c, f in zip(columns, functions, strict=True))
-        triplet_sum = jnp.sum(sum(each, zero))
+        triplet_sum = jnp.sum(sum(each, jnp.zeros(len(kinds), point.dtype)))
         return triplet_sum + matmul(more, embedded)
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
-        """Return the Jacobian and the Laplacian, by those of each triplet."""
         self.group(point.shape)
         more, more_bends = derivatives_of(self._embedded, point)
         more = more.reshape(-1, point.size)
@@ -143,10 +136,8 @@ class TripletBasis(AbstractPairFeatures):
         of_one = lambda x, ends: derivatives_of(lambda x: self._functions(x, ends), x)
         slopes, bends = jax.vmap(of_one)(point[triplets], self._limits(kinds, point))
         corners = jnp.asarray(np.eye(len(self.species))[triplets], point.dtype)
-        jac = [
-            einsum("tksd,tsn->knd", slopes[kinds == kind], corners[kinds == kind])
-            for kind in range(len(self.ranges))
-        ]
+        alike = [kinds == kind for kind in range(len(self.ranges))]
+        jac = [einsum("tksd,tsn->knd", slopes[at], corners[at]) for at in alike]
         jac = [part.reshape(-1, point.size) for part in jac]
         laplacian = self._summed(bends, kinds).ravel()
         return jnp.concatenate([*jac, more]), jnp.concatenate([laplacian, more_bends])

@@ -6,22 +6,21 @@ from equistein.groups._base import (
     AbstractMatrixGroup as AbstractMatrixGroup,
     Trivial as Trivial,
 )
-from equistein.groups._check import (
+from equistein.groups._invariance import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
-    is_custom as is_custom,
-)
-from equistein.groups._invariant_polynomials import (
     invariant_polynomials as invariant_polynomials,
+    is_custom as is_custom,
     monomials as monomials,
 )
 from equistein.groups._molecule import Molecule as Molecule
 from equistein.groups._parse import parse_group as parse_group
-from equistein.groups._periodic_cloud import (
+from equistein.groups._periodic import (
     as_cell as as_cell,
     Cell as Cell,
     PeriodicCloud as PeriodicCloud,
     PeriodicMotion as PeriodicMotion,
+    TorusTranslations as TorusTranslations,
 )
 from equistein.groups._permutations import (
     Permutations as Permutations,
@@ -43,4 +42,3 @@ from equistein.groups._rotations import (
     Orthogonal as Orthogonal,
     SpecialOrthogonal as SpecialOrthogonal,
 )
-from equistein.groups._torus_translations import TorusTranslations as TorusTranslations

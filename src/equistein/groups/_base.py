@@ -45,17 +45,15 @@ class AbstractGroup(eqx.Module):
 
     @abc.abstractmethod
     def canonicalize(self, point: Point) -> Point:
-        """Return the representative of the orbit of `point`.
+        """Return the representative of the orbit of `point`, a point of it.
 
-        All points of an orbit have the same representative, up to rounding, and it
-        lies in the orbit. It may jump where the choice is tied.
+        All points of an orbit have the same, up to rounding. It may jump at ties.
         """
 
     def project(self, point: Point) -> Point:
         """Return the nearest point of the group's subspace, or raise `ValueError`.
 
-        The identity, except for `PointCloud`, where the center of mass is the origin,
-        and products with it.
+        The identity, except for clouds, which it centers, and products with them.
         """
         self.check_shape(point.shape)
         return point
@@ -65,16 +63,17 @@ class AbstractGroup(eqx.Module):
         if type(self).project is AbstractGroup.project:
             self.check_shape(points.shape[1:])
             return points
-        return _project(self, points)
+        return self._project_all(points)
+
+    @eqx.filter_jit
+    def _project_all(self, points: Particles) -> Particles:
+        return jax.vmap(self.project)(points)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the group acts on points of this shape."""
 
     def without_reflections(self) -> "AbstractGroup":
-        """Return the subgroup of clouds that keeps mirror images apart.
-
-        The group itself, if it has no reflections of space.
-        """
+        """Return the subgroup of clouds that keeps mirror images apart, or itself."""
         return self
 
     def contains(self, other: "AbstractGroup") -> bool:
@@ -128,11 +127,9 @@ class Trivial(AbstractFiniteGroup):
         return jnp.zeros(1, dtype=int)
 
     def act(self, element: PyTree, point: Point) -> Point:
-        del element
         return point
 
     def compose(self, left: PyTree, right: PyTree) -> PyTree:
-        del right
         return left
 
     def inverse(self, element: PyTree) -> PyTree:
@@ -178,8 +175,3 @@ def uneven(like: Point) -> Float[Array, "..."]:
     """Return a fixed array without symmetry."""
     numbers = jnp.arange(like.size, dtype=like.dtype)
     return jnp.cos(1.7 * numbers**1.1).reshape(like.shape)
-
-
-@eqx.filter_jit
-def _project(group: AbstractGroup, points: Particles) -> Particles:
-    return jax.vmap(group.project)(points)

@@ -37,12 +37,9 @@ class Molecule(AbstractCloud):
 
     Args:
         topology: A molecule of RDKit, a topology of OpenMM or mdtraj, or a pair of
-            bonds, as pairs of atoms from 0 on, and the atomic number of each atom.
+            bonds, as pairs of atoms from 0 on, and the atomic number of each atom. All
+            hydrogens need a bond.
         reflections: Whether mirror images are the same.
-
-    Raises:
-        ValueError: If `topology` is none of these, has no bonds, a bond that is not of
-            two of its atoms, or a hydrogen without a bond.
 
     References:
         McKay and Piperno (2014), Practical graph isomorphism II, for the search; Sims
@@ -66,11 +63,11 @@ class Molecule(AbstractCloud):
         return math.prod(self._chain.sizes.tolist())
 
     def permutations(self) -> Int[np.ndarray, "permutation atom"]:
-        num = self.num_permutations
+        num, chain = self.num_permutations, self._chain
         needed = 8 * num * len(self.species)
         check_memory(f"All {num} automorphisms", needed, "`sample` some")
         found = np.arange(len(self.species))[None]
-        for level in reversed(self._chain.levels()):
+        for level in reversed(np.split(chain.table, chain.starts[1:])):
             found = level[:, found].reshape(-1, len(self.species))
         return found
 
@@ -126,8 +123,7 @@ class Molecule(AbstractCloud):
 
     @property
     def _chain(self) -> "_Chain":
-        near = tuple(map(tuple, self.neighbors()))
-        return _chain_of(self.atomic_numbers, near)
+        return _chain_of(self.atomic_numbers, tuple(map(tuple, self.neighbors())))
 
 
 def _read(topology: Any) -> tuple[tuple[int, ...], Bonds]:
@@ -185,9 +181,6 @@ class _Chain:
     @property
     def starts(self) -> Int[np.ndarray, " level"]:
         return np.cumsum(self.sizes) - self.sizes
-
-    def levels(self) -> list[Int[np.ndarray, "row atom"]]:
-        return np.split(self.table, self.starts[1:])
 
 
 @functools.lru_cache(maxsize=32)
@@ -284,17 +277,11 @@ def _automorphism(
 
 def _order(near: Near, base: int) -> list[tuple[int, int | None]]:
     """Return all atoms, each after a neighbor, if one came before, and that one."""
-    order: list[tuple[int, int | None]] = []
-    seen: set[int] = set()
+    parents: dict[int, int | None] = {}  # in order
     for root in (base, *range(len(near))):
-        if root in seen:
-            continue
-        seen.add(root)
         waiting: list[tuple[int, int | None]] = [(root, None)]
         for atom, parent in waiting:
-            order.append((atom, parent))
-            for other in near[atom]:
-                if other not in seen:
-                    seen.add(other)
-                    waiting.append((other, atom))
-    return order
+            if atom not in parents:
+                parents[atom] = parent
+                waiting += [(other, atom) for other in near[atom]]
+    return list(parents.items())

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 
 from equistein._check_arguments import check_arguments
 from equistein.groups._base import AbstractGroup, Trivial
+from equistein.groups._periodic import TorusTranslations
 from equistein.groups._permutations import Permutations, SignedPermutations, Signs
 from equistein.groups._point_cloud import PointCloud
 from equistein.groups._product import Direct, Product
@@ -14,7 +15,6 @@ from equistein.groups._rotations import (
     Orthogonal,
     SpecialOrthogonal,
 )
-from equistein.groups._torus_translations import TorusTranslations
 
 _NUMBERED = {
     "cyclic": Cyclic,
@@ -26,10 +26,9 @@ _NUMBERED = {
     "signed-permutations": SignedPermutations,
 }
 _FORMS = (
-    "trivial, cyclic:4, dihedral:5, so:3, o:3, permutations:3, signs:2, "
-    "signed-permutations:4, torus:6.2832,inf (periods), image-rotations, "
-    "image-reflections, point-cloud, product:permutations:3*cyclic:4 or "
-    "direct:permutations:3@3x2+trivial@4 (with the shape of each part)"
+    f"one of {', '.join(_NUMBERED)} with a number, as cyclic:4, trivial, "
+    "torus:6.2832,inf (periods), image-rotations, image-reflections, point-cloud, "
+    "product:permutations:3*cyclic:4 or direct:permutations:3@3x2+trivial@4 (shapes)"
 )
 
 
@@ -40,11 +39,10 @@ def parse_group(
     """Return the group that a text such as `cyclic:4` names.
 
     Args:
-        text: One of trivial, cyclic:N, dihedral:N, so:D, o:D, permutations:N, signs:N,
-            signed-permutations:N, torus:P,P,... with periods, image-rotations,
-            image-reflections (with the rotations), point-cloud; product:A*B of groups
-            that act on the same points, and direct:A@3x2+B@4 of groups that act on
-            parts of a flat point, whose shapes are given.
+        text: trivial, point-cloud, image-rotations, image-reflections (and rotations),
+            torus:P,P,... with periods, product:A*B on the same points, direct:A@3x2+B@4
+            on parts of a flat point with these shapes, or, with a number, cyclic,
+            dihedral, so, o, permutations, signs and signed-permutations.
         species: For a point cloud, one label for each particle.
         dim: For a point cloud, the dimension of space.
     """
@@ -57,11 +55,11 @@ def parse_group(
         return Product(*map(inner, number.split("*")))
     if name == "torus" and number:
         return TorusTranslations(_numbers(number, ",", float))
-    if name == "trivial" and not number:
+    if text == "trivial":
         return Trivial()
-    if name in ("image-rotations", "image-reflections") and not number:
-        return ImageRotations(reflections=name == "image-reflections")
-    if name == "point-cloud" and not number:
+    if text in ("image-rotations", "image-reflections"):
+        return ImageRotations(reflections=text == "image-reflections")
+    if text == "point-cloud":
         if species is None or dim is None:
             raise ValueError("A point cloud needs `species` and `dim`.")
         return PointCloud(species, dim)

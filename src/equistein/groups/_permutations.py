@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,15 +12,17 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_keys
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
-from equistein._types import AnyKey, Key, Point
+from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractFiniteGroup
 
 Part = tuple[tuple[int, ...], tuple[int, ...]]
 """A shape, and the axes of its labels."""
+
+Order = Int[Array, "*stack label"]
+Factors = Float[Array, "*stack label"]
 
 
 class Labels(eqx.Module):
@@ -34,7 +37,7 @@ class Labels(eqx.Module):
     num: int
     parts: tuple[Part, ...] | None
 
-    def __init__(self, name: str, num: int, parts: Any = None, *, most_axes: int = 2):
+    def __init__(self, name: str, num: int, parts: Any, most_axes: int):
         check_integers(name, num=num)
         self.num = num
         self.parts = None if parts is None else tuple(map(_as_part, parts))
@@ -47,56 +50,34 @@ class Labels(eqx.Module):
                     f"{shape} with the axes {axes}."
                 )
         if self.parts is not None and not any(axes for _, axes in self.parts):
-            raise ValueError(
-                f"{name} needs `parts` of which one has an axis of labels."
-            )
-
-    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        """Raise `ValueError` unless points of this shape hold the labels."""
-        if self.parts is not None:
-            size = sum(math.prod(shape) for shape, _ in self.parts)
-            good, wanted = shape == (size,), f"({size},), as its `parts` say"
-        else:
-            good = len(shape) > 0 and shape[0] % self.num == 0 and shape[0] > 0
-            wanted = f"(n, ...) with n a multiple of {self.num}"
-        if not good:
-            raise ValueError(
-                f"{name} of {self.num} labels acts on points of shape {wanted}, but "
-                f"got points of shape {shape}. Put the labels on the leading axis, or "
-                "give `parts`."
-            )
+            raise ValueError(f"{name} needs `parts`, one with an axis of labels.")
 
     def permute_labels(self, point: Point, permutation: Int[Array, " label"]) -> Point:
         """Return the point whose label i holds what `permutation[i]` held."""
-        if self.parts is None:
-            blocks = point.reshape(self.num, -1)
-            return blocks[permutation].reshape(point.shape)
-        moved = []
-        for array, (_, axes) in self._arrays(point):
-            for axis in axes:
-                array = jnp.take(array, permutation, axis=axis)
-            moved.append(array.ravel())
-        return jnp.concatenate(moved)
+        take = lambda array, axis: jnp.take(array, permutation, axis, mode="clip")
+        return self._change(take, point)
 
     def scale_labels(self, point: Point, factors: Float[Array, " label"]) -> Point:
         """Return the point with each label's coordinates times a factor."""
         factors = jnp.asarray(factors, point.dtype)
-        if self.parts is None:
-            blocks = point.reshape(self.num, -1)
-            return (blocks * factors[:, None]).reshape(point.shape)
-        moved = []
-        for array, (shape, axes) in self._arrays(point):
-            for axis in axes:
-                others = [i for i in range(len(shape)) if i != axis]
-                array = array * jnp.expand_dims(factors, others)
-            moved.append(array.ravel())
-        return jnp.concatenate(moved)
 
-    def sort_keys(self, point: Point) -> Float[Array, " label"]:
+        def scale(array, axis):
+            others = [i for i in range(array.ndim) if i != axis]
+            return array * jnp.expand_dims(factors, others)
+
+        return self._change(scale, point)
+
+    def sort(self, point: Point) -> Point:
+        """Return the point with its labels in the order of their keys."""
+        return self.permute_labels(point, jnp.argsort(self._keys(point)))
+
+    def make_positive(self, point: Point) -> Point:
+        """Return the point with the sign of each label at which its key is positive."""
+        return self.scale_labels(point, jnp.where(self._keys(point) < 0, -1.0, 1.0))
+
+    def _keys(self, point: Point) -> Float[Array, " label"]:
         """Return a coordinate of each label that representatives are sorted by."""
-        if self.parts is None:
-            return point.reshape(self.num, -1)[:, 0]
-        first = [(a, axes) for a, (_, axes) in self._arrays(point) if axes]
+        first = [(a, axes) for a, axes in self._arrays(point) if axes]
         array, (axis, *others) = min(first, key=lambda pair: len(pair[1]))
         by_label = jnp.moveaxis(array, axis, 0).reshape(self.num, -1)
         # Where rows and columns both are labels, a row's sum does not depend on order.
@@ -109,35 +90,56 @@ class Labels(eqx.Module):
 
     def blocks(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of separate labels, (label, width), and of the rest."""
-        if self.parts is None:
-            return np.arange(size).reshape(self.num, -1), np.arange(0)
-        labelled, rest, start = [], [np.arange(0)], 0
-        for shape, axes in self.parts:
-            places = start + np.arange(math.prod(shape)).reshape(shape)
-            start += math.prod(shape)
+        labelled, rest = [], [np.arange(0)]
+        for places, axes in self._arrays(np.arange(size)):
             if axes:
                 labelled.append(np.moveaxis(places, axes[0], 0).reshape(self.num, -1))
             else:
                 rest.append(places.ravel())
         return np.concatenate(labelled, axis=1), np.concatenate(rest)
 
-    def _arrays(self, point: Point) -> list[tuple[Array, Part]]:
-        """Return the arrays that a flat point holds, with their parts."""
-        parts = self.parts or ()
-        sizes = [math.prod(shape) for shape, _ in parts]
-        pieces = jnp.split(point, np.cumsum(sizes)[:-1])
-        return [
-            (p.reshape(part[0]), part) for p, part in zip(pieces, parts, strict=True)
-        ]
+    def _change(self, change: Callable[[Array, int], Array], point: Point) -> Point:
+        """Return the point after a change of its arrays along each axis of labels."""
+        moved = []
+        for array, axes in self._arrays(point):
+            for axis in axes:
+                array = change(array, axis)
+            moved.append(array.ravel())
+        return jnp.concatenate(moved).reshape(point.shape)
+
+    def _arrays(self, point: Any) -> list[tuple[Any, tuple[int, ...]]]:
+        """Return the arrays that a point holds, with their axes of labels."""
+        if self.parts is None:
+            return [(point.reshape(self.num, -1), (0,))]
+        ends = np.cumsum([math.prod(shape) for shape, _ in self.parts])[:-1].tolist()
+        split = np.split if isinstance(point, np.ndarray) else jnp.split
+        pairs = zip(split(point, ends), self.parts, strict=True)
+        return [(piece.reshape(shape), axes) for piece, (shape, axes) in pairs]
 
 
 class AbstractLabelGroup(AbstractFiniteGroup):
     """A group that acts on the labels of a point's parts."""
 
-    labels: eqx.AbstractVar[Labels]
+    labels: Labels
+    most_axes: ClassVar[int] = 1  # of labels, in a part
+
+    def __init__(self, num: int, parts: Any = None):
+        self.labels = Labels(type(self).__name__, num, parts, self.most_axes)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.labels.check_shape(type(self).__name__, shape)
+        name, num, parts = type(self).__name__, self.labels.num, self.labels.parts
+        if parts is not None:
+            size = sum(math.prod(shape) for shape, _ in parts)
+            good, wanted = shape == (size,), f"({size},), as its `parts` say"
+        else:
+            good = len(shape) > 0 and shape[0] % num == 0 and shape[0] > 0
+            wanted = f"(n, ...) with n a multiple of {num}"
+        if not good:
+            raise ValueError(
+                f"{name} of {num} labels acts on points of shape {wanted}, but got "
+                f"points of shape {shape}. Put the labels on the leading axis, or give "
+                "`parts`."
+            )
 
     def __repr__(self) -> str:
         num, parts = self.labels.num, self.labels.parts
@@ -166,10 +168,7 @@ class Permutations(AbstractLabelGroup):
             labels, () for none.
     """
 
-    labels: Labels
-
-    def __init__(self, num: int, parts: Any = None):
-        self.labels = Labels("Permutations", num, parts)
+    most_axes: ClassVar[int] = 2
 
     @property
     def order(self) -> int:
@@ -178,27 +177,23 @@ class Permutations(AbstractLabelGroup):
     def elements(self) -> Int[Array, "order label"]:
         return jnp.asarray(_all_permutations(self.labels.num))
 
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Int[Array, "num label"]:
-        return _random_permutations(as_keys(key), num, self.labels.num)
+        return _shuffles(key, num, self.labels.num)
 
     def act(self, element: Int[Array, " label"], point: Point) -> Point:
         self.check_shape(point.shape)
         return self.labels.permute_labels(point, element)
 
-    def compose(
-        self, left: Int[Array, "*stack label"], right: Int[Array, "*stack label"]
-    ) -> Int[Array, "*stack label"]:
+    def compose(self, left: Order, right: Order) -> Order:
         return jnp.take_along_axis(right, left, axis=-1)
 
-    def inverse(
-        self, element: Int[Array, "*stack label"]
-    ) -> Int[Array, "*stack label"]:
+    def inverse(self, element: Order) -> Order:
         return jnp.argsort(element, axis=-1)
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
-        order = jnp.argsort(self.labels.sort_keys(point))
-        return self.labels.permute_labels(point, order)
+        return self.labels.sort(point)
 
 
 @check_arguments
@@ -210,11 +205,6 @@ class Signs(AbstractLabelGroup):
     $(g x)_i = \pm x_i$. The representative has no negative number in the coordinate
     that `Permutations` sorts by. An element is an array of 1 and -1.
     """
-
-    labels: Labels
-
-    def __init__(self, num: int, parts: Any = None):
-        self.labels = Labels("Signs", num, parts, most_axes=1)
 
     @property
     def order(self) -> int:
@@ -231,27 +221,22 @@ class Signs(AbstractLabelGroup):
         self.check_shape(point.shape)
         return self.labels.scale_labels(point, element)
 
-    def compose(
-        self, left: Float[Array, "*stack label"], right: Float[Array, "*stack label"]
-    ) -> Float[Array, "*stack label"]:
+    def compose(self, left: Factors, right: Factors) -> Factors:
         return left * right
 
-    def inverse(
-        self, element: Float[Array, "*stack label"]
-    ) -> Float[Array, "*stack label"]:
+    def inverse(self, element: Factors) -> Factors:
         return element
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
-        keys = self.labels.sort_keys(point)
-        return self.labels.scale_labels(point, jnp.where(keys < 0, -1.0, 1.0))
+        return self.labels.make_positive(point)
 
 
 class SignedPermutation(eqx.Module):
     """An element of `SignedPermutations`: reorder the labels, then change signs."""
 
-    signs: Float[Array, "*stack label"]
-    permutation: Int[Array, "*stack label"]
+    signs: Factors
+    permutation: Order
 
 
 @check_arguments
@@ -263,29 +248,20 @@ class SignedPermutations(AbstractLabelGroup):
     representative is that of `Permutations`, after that of `Signs`.
     """
 
-    labels: Labels
-
-    def __init__(self, num: int, parts: Any = None):
-        self.labels = Labels("SignedPermutations", num, parts, most_axes=1)
-
     @property
     def order(self) -> int:
         return 2**self.labels.num * math.factorial(self.labels.num)
 
     def elements(self) -> SignedPermutation:
         signs, orders = _all_signs(self.labels.num), _all_permutations(self.labels.num)
-        return SignedPermutation(
-            jnp.tile(jnp.asarray(signs, float), (len(orders), 1)),
-            jnp.repeat(jnp.asarray(orders), len(signs), axis=0),
-        )
+        tiled = jnp.tile(jnp.asarray(signs, float), (len(orders), 1))
+        return SignedPermutation(tiled, jnp.repeat(orders, len(signs), axis=0))
 
     @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> SignedPermutation:
         sign_key, order_key = jr.split(key)
-        return SignedPermutation(
-            jr.rademacher(sign_key, (num, self.labels.num), float),
-            _random_permutations(order_key, num, self.labels.num),
-        )
+        signs = jr.rademacher(sign_key, (num, self.labels.num), float)
+        return SignedPermutation(signs, _shuffles(order_key, num, self.labels.num))
 
     def act(self, element: SignedPermutation, point: Point) -> Point:
         self.check_shape(point.shape)
@@ -296,9 +272,8 @@ class SignedPermutations(AbstractLabelGroup):
         self, left: SignedPermutation, right: SignedPermutation
     ) -> SignedPermutation:
         take = lambda leaf: jnp.take_along_axis(leaf, left.permutation, axis=-1)
-        return SignedPermutation(
-            left.signs * take(right.signs), take(right.permutation)
-        )
+        signs = left.signs * take(right.signs)
+        return SignedPermutation(signs, take(right.permutation))
 
     def inverse(self, element: SignedPermutation) -> SignedPermutation:
         back = jnp.argsort(element.permutation, axis=-1)
@@ -307,9 +282,7 @@ class SignedPermutations(AbstractLabelGroup):
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
-        keys = self.labels.sort_keys(point)
-        point = self.labels.scale_labels(point, jnp.where(keys < 0, -1.0, 1.0))
-        return self.labels.permute_labels(point, jnp.argsort(jnp.abs(keys)))
+        return self.labels.sort(self.labels.make_positive(point))
 
 
 def _all_permutations(num: int) -> Int[np.ndarray, "order label"]:
@@ -319,11 +292,8 @@ def _all_permutations(num: int) -> Int[np.ndarray, "order label"]:
     return np.array(list(itertools.permutations(range(num))))
 
 
-def _random_permutations(
-    key: Key, num: int, num_labels: int
-) -> Int[Array, "num label"]:
-    shuffle = lambda key: jr.permutation(key, num_labels)
-    return jax.vmap(shuffle)(jr.split(key, num))
+def _shuffles(key: AnyKey, num: int, size: int) -> Int[Array, "num label"]:
+    return jax.vmap(lambda key: jr.permutation(key, size))(jr.split(key, num))
 
 
 def _all_signs(num: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractGroup, rotate
-from equistein.groups._rotations import special_orthogonal
+from equistein.groups._rotations import random_rotations
 
 
 class RigidPermutation(eqx.Module):
@@ -50,10 +50,6 @@ def in_runs(species: Sequence[int]) -> str:
 
 class AbstractCloud(AbstractGroup):
     """Motions of space, times a group of permutations of the particles.
-
-    Acts on points of shape `(n, d)`. Translations are not compact, so everything
-    lives on the subspace whose center of mass is the origin: `project` goes there,
-    and the elements are rotations and permutations.
 
     The representative is centered and along its principal axes, with signs from the
     third moments, and then permuted. It may jump for a symmetric configuration.
@@ -90,25 +86,17 @@ class AbstractCloud(AbstractGroup):
         return rotate(element.rotation, point)[element.permutation]
 
     def compose(self, left: PyTree, right: PyTree) -> PyTree:
-        return RigidPermutation(
-            matmul(left.rotation, right.rotation),
-            jnp.take_along_axis(right.permutation, left.permutation, axis=-1),
-        )
+        order = jnp.take_along_axis(right.permutation, left.permutation, axis=-1)
+        return RigidPermutation(matmul(left.rotation, right.rotation), order)
 
     def inverse(self, element: PyTree) -> PyTree:
-        return RigidPermutation(
-            jnp.swapaxes(element.rotation, -1, -2),
-            jnp.argsort(element.permutation, axis=-1),
-        )
+        order = jnp.argsort(element.permutation, axis=-1)
+        return RigidPermutation(jnp.swapaxes(element.rotation, -1, -2), order)
 
     @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> RigidPermutation:
         rotation_key, permutation_key = jr.split(key)
-        rotations = (
-            jr.orthogonal(rotation_key, self.dim, (num,))
-            if self.reflections
-            else special_orthogonal(rotation_key, self.dim, num)
-        )
+        rotations = random_rotations(rotation_key, self.dim, num, self.reflections)
         keys = jr.split(permutation_key, num)
         return RigidPermutation(rotations, jax.vmap(self.sample_permutation)(keys))
 
@@ -128,13 +116,12 @@ class AbstractCloud(AbstractGroup):
         return point - jnp.mean(point, axis=0, keepdims=True)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        name, expected = type(self).__name__, (len(self.species), self.dim)
+        expected = (len(self.species), self.dim)
         if shape != expected:
             raise ValueError(
-                f"{name} of {expected[0]} particles in {self.dim} dimensions acts on "
-                f"points of shape {expected}, but got points of shape {shape}. Give "
-                "one label in `species`, or one atom in `topology`, for each particle, "
-                "and the dimension of space."
+                f"The group of {expected[0]} particles in {self.dim} dimensions acts on"
+                f" points of shape {expected}, but got points of shape {shape}. Give "
+                "one label in `species`, or one atom in `topology`, for each particle."
             )
 
 
@@ -144,9 +131,9 @@ class PointCloud(AbstractCloud):
 
     E(d), or SE(d) without reflections, times the permutations within each species.
     Acts on points of shape `(n, d)`, of which it keeps the center of mass at the
-    origin, since translations are not compact: `project` goes there. The
-    representative has like particles sorted by their first coordinate. Where particles
-    are bonded, `Molecule` has the permutations that keep the bonds.
+    origin, since translations are not compact: `project` goes there. The representative
+    has like particles sorted by their first coordinate. Where particles are bonded,
+    `Molecule` has the permutations that keep the bonds.
 
     Args:
         species: One label for each particle; particles with the same label are alike.
@@ -166,10 +153,8 @@ class PointCloud(AbstractCloud):
         return f"PointCloud({in_runs(self.species)}, dim={self.dim}{mirrored})"
 
     def sort(self, point: Point) -> Point:
-        for members in self._members():
-            order = jnp.argsort(point[members, 0])
-            point = point.at[members].set(point[members][order])
-        return point
+        order = jnp.lexsort((point[:, 0], np.array(self.species)))
+        return point.at[np.argsort(self.species, kind="stable")].set(point[order])
 
     def contains(self, other: AbstractGroup) -> bool:
         if not isinstance(other, AbstractCloud):
@@ -181,18 +166,13 @@ class PointCloud(AbstractCloud):
 
     @property
     def num_permutations(self) -> int:
-        return math.prod(
-            math.factorial(self.species.count(kind)) for kind in set(self.species)
-        )
+        return math.prod(math.factorial(len(like)) for like in self._members())
 
     def permutations(self) -> Int[np.ndarray, "permutation atom"]:
         members = self._members()
         choices = itertools.product(*map(itertools.permutations, members))
-        permutations = np.tile(np.arange(len(self.species)), (self.num_permutations, 1))
-        for row, choice in zip(permutations, choices, strict=True):
-            for like, shuffled in zip(members, choice, strict=True):
-                row[like] = shuffled
-        return permutations
+        places = np.argsort(np.concatenate(members))
+        return np.array([np.concatenate(choice)[places] for choice in choices])
 
     @accept_integer_key
     def sample_permutation(self, key: AnyKey) -> Int[Array, " atom"]:

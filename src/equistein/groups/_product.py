@@ -41,19 +41,17 @@ class AbstractCombined(AbstractGroup):
 
     @property
     def order(self) -> int | None:
-        """The number of tuples, None where there is no end of them."""
-        orders = [group.order for group in self.groups if group.order is not None]
-        return math.prod(orders) if len(orders) == len(self.groups) else None
+        orders = [group.order for group in self.groups]
+        return None if None in orders else math.prod(filter(None, orders))
 
     def elements(self) -> PyTree:
-        orders = [len(jax.tree.leaves(group.elements())[0]) for group in self.groups]
+        elements = [group.elements() for group in self.groups]
+        orders = [len(jax.tree.leaves(each)[0]) for each in elements]
         num = math.prod(orders)
         check_memory(f"The {num} elements of the product", _BYTES * num)
         places = jnp.unravel_index(jnp.arange(num), orders)
-        return tuple(
-            jax.tree.map(lambda leaf, place=place: leaf[place], group.elements())
-            for group, place in zip(self.groups, places, strict=True)
-        )
+        take = lambda each, place: jax.tree.map(lambda leaf: leaf[place], each)
+        return tuple(map(take, elements, places))
 
 
 @check_arguments
@@ -110,7 +108,9 @@ class Product(AbstractCombined):
         for group in self.groups:
             group.check_shape(shape)
         with jax.ensure_compile_time_eval():
-            gap = float(self._largest_gap(shape))
+            elements = self.sample(jr.key(0), _NUM_TRIED)
+            point = uneven(jnp.zeros(shape, jnp.float32))
+            gap = float(jnp.max(jax.vmap(self._gap, (0, None))(elements, point)))
         if gap > 1e-3:
             raise ValueError(
                 f"Product needs groups that commute, but {self.groups} do not on "
@@ -119,21 +119,12 @@ class Product(AbstractCombined):
                 "sum of groups on parts of the point."
             )
 
-    def _largest_gap(self, shape: tuple[int, ...]) -> Float[Array, ""]:
-        """Return how far apart points end that are moved in both orders."""
-        point = uneven(jnp.zeros(shape, jnp.float32))
-        elements = self.sample(jr.key(0), _NUM_TRIED)
-
-        def gap(element: PyTree) -> Float[Array, ""]:
-            pairs = list(zip(self.groups, element, strict=True))
-            there = back = point
-            for group, g in pairs:
-                there = group.act(g, there)
-            for group, g in reversed(pairs):
-                back = group.act(g, back)
-            return jnp.max(jnp.abs(there - back))
-
-        return jnp.max(jax.vmap(gap)(elements))
+    def _gap(self, element: PyTree, point: Point) -> Float[Array, ""]:
+        """Return how far apart a point ends that is moved in both orders."""
+        back = point
+        for group, g in reversed(list(zip(self.groups, element, strict=True))):
+            back = group.act(g, back)
+        return jnp.max(jnp.abs(self.act(element, point) - back))
 
 
 @check_arguments

@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_keys, on_device
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
-from equistein._products import matmul, tensordot
-from equistein._types import AnyKey, Key, Point
+from equistein._products import tensordot
+from equistein._types import AnyKey, Point
 from equistein.groups._base import (
     AbstractFiniteGroup,
     AbstractMatrixGroup,
@@ -25,9 +25,8 @@ _BYTES = 80  # of a rotation while all are made, in double precision
 class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The rotations of the plane by multiples of $2\pi/n$.
 
-    Acts on points of shape `(2,)`, or on `(n, 2)` by turning all vectors together.
-    The representative is the turned point whose first vector has its angle in
-    $[-\pi/n, \pi/n)$.
+    Acts on points of shape `(2,)`, or on `(n, 2)` by turning all vectors together. The
+    representative is that whose first vector has its angle in $[-\pi/n, \pi/n)$.
 
     Args:
         order: The number $n$ of rotations.
@@ -56,9 +55,8 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
 class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The symmetries of a regular $n$-gon: $n$ rotations and $n$ reflections.
 
-    Acts on points of shape `(2,)`, or on `(n, 2)` by moving all vectors together.
-    The representative is the moved point whose first vector has its angle in
-    $[0, \pi/n]$. `Dihedral(n).order` is $2n$.
+    Acts on points of shape `(2,)`, or on `(n, 2)` by moving all vectors together. The
+    representative is the moved point whose first vector has its angle in $[0, \pi/n]$.
 
     Args:
         corners: Their number $n$, half the order of the group.
@@ -77,13 +75,13 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
 
     def elements(self) -> Float[Array, "order 2 2"]:
         turns = _rotations(self.corners)
-        return jnp.concatenate([turns, matmul(turns, _reflection(turns))])
+        return jnp.concatenate([turns, turns.at[..., 1].multiply(-1)])
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         turned = rotate(_turn_into_sector(point, self.corners), point)
         below = turned.reshape(-1, 2)[0, 1] < 0
-        return jnp.where(below, rotate(_reflection(turned), turned), turned)
+        return jnp.where(below, turned.at[..., 1].multiply(-1), turned)
 
 
 def _rotations(order: int) -> Float[Array, "order 2 2"]:
@@ -93,10 +91,6 @@ def _rotations(order: int) -> Float[Array, "order 2 2"]:
     cos, sin = np.cos(angles), np.sin(angles)
     matrices = np.array([[cos, -sin], [sin, cos]]).transpose(2, 0, 1)
     return on_device(matrices)
-
-
-def _reflection(like: PyTree) -> Float[Array, "2 2"]:
-    return jnp.diag(jnp.array([1.0, -1.0], like.dtype))
 
 
 def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
@@ -112,10 +106,9 @@ def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
 class Orthogonal(AbstractMatrixGroup):
     """O(d): the rotations and reflections about the origin.
 
-    Acts on points of shape `(d,)`, or on `(n, d)` by moving all vectors together.
-    The representative has its first vector along the first axis, its second in the
-    plane of the first two, and so on, with positive new coordinates; for one vector
-    it is `(|x|, 0, ..., 0)`.
+    Acts on points of shape `(d,)`, or on `(n, d)` by moving all vectors together. The
+    representative has its first vector along the first axis, its second in the plane of
+    the first two, and so on, with positive new coordinates: of one, `(|x|, 0, ..., 0)`.
 
     Args:
         dim: The dimension $d$ of space.
@@ -125,7 +118,7 @@ class Orthogonal(AbstractMatrixGroup):
 
     @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
-        return jr.orthogonal(key, self.dim, (num,))
+        return random_rotations(key, self.dim, num, reflections=True)
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
@@ -142,8 +135,9 @@ class SpecialOrthogonal(AbstractMatrixGroup):
 
     dim: int
 
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
-        return special_orthogonal(as_keys(key), self.dim, num)
+        return random_rotations(key, self.dim, num, reflections=False)
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
@@ -156,9 +150,8 @@ class ImageRotations(AbstractFiniteGroup):
 
     Acts on points of shape `(n, n)` or `(n, n, channel)` by moving pixels. The element
     $4m + k$ reflects the columns if $m = 1$, and then rotates by $k$ quarters, as
-    `np.rot90` does.
-    The representative is the image of the orbit with the largest product with a fixed
-    image that has no symmetry.
+    `np.rot90` does. The representative is the image of the orbit with the largest
+    product with a fixed image that has no symmetry.
 
     Args:
         reflections: Whether mirror images belong to the orbit.
@@ -205,9 +198,13 @@ class ImageRotations(AbstractFiniteGroup):
             )
 
 
-def special_orthogonal(key: Key, dim: int, num: int) -> Float[Array, "num dim dim"]:
-    """Draw rotations from the Haar measure on SO(dim)."""
+def random_rotations(
+    key: AnyKey, dim: int, num: int, reflections: bool
+) -> Float[Array, "num dim dim"]:
+    """Draw from the Haar measure on O(dim), or on SO(dim) without reflections."""
     matrices = jr.orthogonal(key, dim, (num,))
+    if reflections:
+        return matrices
     flip = jnp.sign(jnp.linalg.det(matrices))[:, None]
     # Flipping one column where det < 0 keeps the measure: the flip is in O(dim).
     return matrices.at[:, :, 0].multiply(flip)
@@ -217,8 +214,7 @@ def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
     """Turn `point` so that its vectors, as rows, form a lower triangle."""
     columns = point.reshape(-1, dim).T
     frame, triangle = jnp.linalg.qr(columns, mode="complete")
-    diagonal = jnp.diagonal(triangle)
-    signs = jnp.where(diagonal < 0, -1.0, 1.0).astype(point.dtype)
+    signs = jnp.where(jnp.diagonal(triangle) < 0, -1.0, 1.0).astype(point.dtype)
     signs = jnp.concatenate([signs, jnp.ones(dim - len(signs), point.dtype)])
     if not reflections and columns.shape[1] >= dim:
         handedness = jnp.sign(jnp.linalg.det(frame)) * jnp.prod(signs)

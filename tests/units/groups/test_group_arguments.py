@@ -70,7 +70,7 @@ def test_a_name_of_no_group_is_refused(text):
     [
         ((((3,), (0,)), ((2,), (0,))), "as long along"),
         ((((3,), (1,)),), "as long along"),
-        ((((3,), ()),), "one has an axis"),
+        ((((3,), ()),), "one with an axis"),
         ((((3, 3), (0, 0)),), "different axes"),
         ((3,), "pairs of a shape"),
     ],

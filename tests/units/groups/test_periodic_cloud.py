@@ -20,6 +20,9 @@ HEXAGONAL = [[1.0, 0.0, 0.0], [-0.5, 0.75**0.5, 0.0], [0.0, 0.0, 1.6]]
         ((2.0, 2.5, 3.0), 8),
         (HEXAGONAL, 24),
         (OBLIQUE, 2),
+        ([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 48),
+        ([[1.0, 3.0, 1.0], [1.0, 2.0, 1.0], [2.0, 1.0, 1.0]], 48),
+        ((1.0, 1.0, 1e6), 16),
         ((1.0, 1.0), 8),
         (np.array([[1.0, 0.0], [0.5, 0.75**0.5]]), 12),
     ],
@@ -30,6 +33,7 @@ def test_rotations_are_the_point_group_of_the_lattice(cell, num):
     assert np.array_equal(group.rotations()[0], np.eye(group.dim))
     proper = group.without_reflections()
     assert len(proper.rotations()) == num // 2
+    assert proper.without_reflections() is proper
     assert group.contains(proper)
     assert not proper.contains(group)
     assert not group.contains(PeriodicCloud("AA", 2 * np.array(group.cell)))
@@ -71,7 +75,17 @@ def test_shifts_are_even_over_the_cell(key):
 
 
 @pytest.mark.parametrize(
-    "cell", [(), (1.0, 0.0), (1.0, np.nan), [[1.0, 1.0], [2.0, 2.0]], "cube", None]
+    "cell",
+    [
+        (),
+        (1.0, 0.0),
+        (1.0, np.nan),
+        [[1.0, 1.0], [2.0, 2.0]],
+        "cube",
+        None,
+        2.0,
+        [1] * 4,
+    ],
 )
 def test_cells_without_volume_are_refused(cell):
     with pytest.raises(ValueError, match="`cell` must be the sides"):

@@ -1,4 +1,4 @@
-"""The symmetries of particles in a periodic cell."""
+"""Symmetries of periodic coordinates: shifts of phases, particles in a cell."""
 
 import functools
 import itertools
@@ -13,12 +13,73 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import accept_integer_key, check_arguments
+from equistein._numbers import check_periods
 from equistein._products import matmul
 from equistein._types import AnyKey, Point, Scalar
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._point_cloud import encode_species, in_runs, PointCloud
 
 Cell = tuple[tuple[float, ...], ...]
+
+
+@check_arguments
+class TorusTranslations(AbstractGroup):
+    r"""The shifts of all phases of a point together, around their circles.
+
+    $$(g_t x)_i = x_i + \tfrac{t}{2 \pi} P_i$$
+
+    for densities that depend only on differences of phases. Points are not wrapped;
+    `Periodic.wrap` does it. The representative has its first phase at 0 and the others
+    from 0 to their periods. An element is an angle t. A kernel with this group needs a
+    `PeriodicRBF` with the same periods as its base.
+
+    Args:
+        periods: The period $P_i$ of each coordinate of a point of shape `(n,)`,
+            infinite for those that are not periodic.
+    """
+
+    periods: tuple[float, ...]
+
+    def __init__(self, periods: Any):
+        self.periods = check_periods("TorusTranslations", periods)
+
+    def act(self, element: Float[Array, ""], point: Point) -> Point:
+        self.check_shape(point.shape)
+        shift = jnp.asarray(element, point.dtype) / (2 * jnp.pi)
+        return point + shift * jnp.asarray(self._shifts(), point.dtype)
+
+    def push(self, element: Float[Array, ""], vector: Point) -> Point:
+        return vector
+
+    def compose(self, left: Array, right: Array) -> Array:
+        return left + right
+
+    def inverse(self, element: Array) -> Array:
+        return -element
+
+    @accept_integer_key
+    def sample(self, key: AnyKey, num: int) -> Float[Array, " num"]:
+        return jr.uniform(key, (num,), maxval=2 * np.pi)
+
+    def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
+        shifts = self._shifts()
+        wraps, first = shifts > 0, int(np.argmax(shifts > 0))
+        moved = point - point[first] * jnp.asarray(shifts / shifts[first], point.dtype)
+        periods = jnp.asarray(np.where(wraps, shifts, 1), point.dtype)
+        return jnp.where(wraps, moved % periods, moved).at[first].set(0)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if shape != (len(self.periods),):
+            raise ValueError(
+                f"TorusTranslations with {len(self.periods)} `periods` acts on points "
+                f"of shape ({len(self.periods)},), but got points of shape {shape}. "
+                "Give one period for each coordinate, or inf."
+            )
+
+    def _shifts(self) -> np.ndarray:
+        """Return how far a full turn moves each coordinate."""
+        return np.where(np.isfinite(self.periods), self.periods, 0)
 
 
 class PeriodicMotion(eqx.Module):
@@ -62,20 +123,15 @@ class PeriodicCloud(AbstractGroup):
 
     @property
     def dim(self) -> int:
-        """The dimension of space."""
         return len(self.cell)
 
     @property
     def volume(self) -> float:
-        """The volume of the cell."""
         return abs(float(np.linalg.det(self.cell)))
 
     @property
     def longest_cutoff(self) -> float:
-        """Half the least distance of two opposite faces.
-
-        Up to there the nearest image of a particle is the only one.
-        """
+        """Half the least distance of opposite faces: no other image is nearer."""
         return 0.5 / float(np.linalg.norm(np.linalg.inv(self.cell), axis=0).max())
 
     def check_cutoff(self, owner: str, cutoff: float | None) -> None:
@@ -92,13 +148,12 @@ class PeriodicCloud(AbstractGroup):
     ) -> Float[Array, "*batch dim"]:
         """Return differences of particles to their nearest images.
 
-        Of a cell that is not rectangular up to `longest_cutoff`; longer ones may be
-        those to another image.
+        Of a cell that is not rectangular, only up to `longest_cutoff`.
         """
         return jnp.stack(self.nearest(list(jnp.moveaxis(differences, -1, 0))), axis=-1)
 
     def nearest(self, differences: Sequence[Array]) -> list[Array]:
-        """Return the same, of an array for each axis."""
+        """Return the same for differences given as one array for each axis."""
         inverse = np.linalg.inv(self.cell)
         turns = [jnp.round(_combined(differences, column)) for column in inverse.T]
         rows = np.array(self.cell).T
@@ -135,28 +190,25 @@ class PeriodicCloud(AbstractGroup):
         return found if self.reflections else found[np.linalg.det(found) > 0]
 
     def without_reflections(self) -> "PeriodicCloud":
-        return PeriodicCloud(self.species, self.cell, reflections=False)
+        if not self.reflections:
+            return self
+        return eqx.tree_at(lambda group: group.reflections, self, False)
 
     def act(self, element: PeriodicMotion, point: Point) -> Point:
-        self.check_shape(point.shape)
-        moved = rotate(element.rotation, point) + element.shift[None].astype(
-            point.dtype
-        )
-        return moved[element.permutation]
+        return self._cloud.act(element, point) + element.shift[None].astype(point.dtype)
 
     def push(self, element: PeriodicMotion, vector: Point) -> Point:
-        return rotate(element.rotation, vector)[element.permutation]
+        return self._cloud.act(element, vector)
 
     def compose(self, left: PeriodicMotion, right: PeriodicMotion) -> PeriodicMotion:
-        turned = matmul(left.rotation, right.shift[..., None])[..., 0]
-        order = jnp.take_along_axis(right.permutation, left.permutation, axis=-1)
-        rotation = matmul(left.rotation, right.rotation)
-        return PeriodicMotion(rotation, turned + left.shift, order)
+        rigid = self._cloud.compose(left, right)
+        shift = matmul(left.rotation, right.shift[..., None])[..., 0] + left.shift
+        return PeriodicMotion(rigid.rotation, shift, rigid.permutation)
 
     def inverse(self, element: PeriodicMotion) -> PeriodicMotion:
-        back = jnp.swapaxes(element.rotation, -1, -2)
-        shift = -matmul(back, element.shift[..., None])[..., 0]
-        return PeriodicMotion(back, shift, jnp.argsort(element.permutation, axis=-1))
+        back = self._cloud.inverse(element)
+        shift = -matmul(back.rotation, element.shift[..., None])[..., 0]
+        return PeriodicMotion(back.rotation, shift, back.permutation)
 
     @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> PeriodicMotion:
@@ -164,32 +216,25 @@ class PeriodicCloud(AbstractGroup):
         rotations = jnp.asarray(self.rotations(), float)
         chosen = rotations[jr.randint(rotation_key, (num,), 0, len(rotations))]
         places = jr.uniform(shift_key, (num, self.dim))
-        orders = jax.vmap(self._cloud.sample_permutation)(
-            jr.split(permutation_key, num)
-        )
-        return PeriodicMotion(chosen, matmul(places, jnp.asarray(self.cell)), orders)
+        shifts = matmul(places, jnp.asarray(self.cell))
+        keys = jr.split(permutation_key, num)
+        orders = jax.vmap(self._cloud.sample_permutation)(keys)
+        return PeriodicMotion(chosen, shifts, orders)
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         rotations = jnp.asarray(self.rotations(), point.dtype)
-        points, ranks = jax.vmap(lambda turn: self._centered(rotate(turn, point)))(
-            rotations
-        )
+        centered = jax.vmap(lambda rotation: self._centered(rotate(rotation, point)))
+        points, ranks = centered(rotations)
         return self._cloud.sort(points[jnp.argmax(ranks)])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        expected = (len(self.species), self.dim)
-        if shape != expected:
-            raise ValueError(
-                f"PeriodicCloud of {expected[0]} particles in {self.dim} dimensions "
-                f"acts on points of shape {expected}, but got points of shape {shape}. "
-                "Give one label in `species` for each particle."
-            )
+        self._cloud.check_shape(shape)
 
     def contains(self, other: AbstractGroup) -> bool:
-        if not isinstance(other, PeriodicCloud) or self.cell != other.cell:
-            return False
-        return self._cloud.contains(other._cloud)
+        if isinstance(other, PeriodicCloud) and self.cell == other.cell:
+            return self._cloud.contains(other._cloud)
+        return False
 
     @property
     def _cloud(self) -> PointCloud:
@@ -204,28 +249,27 @@ class PeriodicCloud(AbstractGroup):
         phases = phases - jnp.arctan2(sin, cos)[None]
         phases = phases - 2 * jnp.pi * jnp.round(phases / (2 * jnp.pi))
         axes = 1 + jnp.arange(self.dim, dtype=point.dtype)[None]
-        uneven = axes * jnp.sin(2 * phases + axes) + jnp.sin(
-            phases + jnp.roll(phases, 1, 1)
-        )
+        sums = phases + jnp.roll(phases, 1, 1)
+        uneven = axes * jnp.sin(2 * phases + axes) + jnp.sin(sums)
         return matmul(phases / (2 * jnp.pi), cell), jnp.sum(weights * uneven)
 
 
 def as_cell(cell: Any) -> Cell:
     """Return the edges of a cell as rows, or raise `ValueError`."""
-    found = np.zeros((1, 1))
     try:
         found = np.asarray(cell, float)
         found = np.diag(found) if found.ndim == 1 else found
-        good = found.ndim == 2 and np.isfinite(found).all()
-        good = good and abs(np.linalg.det(found)) > 1e-9 * np.abs(found).max() ** len(
-            found
-        )
     except (TypeError, ValueError):
-        good = False
+        found = np.zeros((0, 0))
+    good = found.shape in ((1, 1), (2, 2), (3, 3)) and np.isfinite(found).all()
+    if good:  # the volume, over that of a rectangular cell
+        sides = np.prod(np.linalg.norm(found, axis=1))
+        good = abs(np.linalg.det(found)) > 1e-9 * sides
     if not good:
         raise ValueError(
             "`cell` must be the sides of a rectangular cell, as (8.6, 8.6, 8.6), or "
-            f"its edges as rows, as atoms.cell[:], but got {cell!r}."
+            "the edges of one that is not flat as rows, as atoms.cell[:], in at most "
+            f"three dimensions, but got {cell!r}."
         )
     return tuple(map(tuple, found.tolist()))
 
@@ -238,17 +282,27 @@ def _combined(arrays: Sequence[Array], factors: np.ndarray) -> Array:
 
 @functools.lru_cache(16)
 def _rotations_of(cell: Cell) -> Float[np.ndarray, "rotation dim dim"]:
-    """Return the orthogonal matrices that keep a lattice; the identity comes first.
-
-    In the cell's own coordinates they have whole entries, of which those of a cell that
-    is not too oblique are -1, 0 and 1.
-    """
-    edges, dim = np.array(cell), len(cell)
+    """Return the orthogonal matrices that keep a lattice; the identity comes first."""
+    # Along short edges their entries are whole numbers, which are -1, 0 and 1.
+    edges, dim = _short_edges(cell), len(cell)
     entries = itertools.product((0, 1, -1), repeat=dim**2)
     whole = np.array(list(entries), float).reshape(-1, dim, dim)
     # Rows of edges: x = s C, so that x R^T = s M C with R^T = C^-1 M C.
     found = np.linalg.inv(edges) @ whole @ edges
     gaps = np.abs(found.swapaxes(1, 2) @ found - np.eye(dim)).max(axis=(1, 2))
     found = found[gaps < 1e-6].swapaxes(1, 2)
-    first = np.abs(found - np.eye(dim)).max(axis=(1, 2)) < 1e-6
-    return np.concatenate([np.eye(dim)[None], found[~first]])
+    is_other = np.trace(found, axis1=1, axis2=2) < dim - 1e-6
+    return np.concatenate([np.eye(dim)[None], found[is_other]])
+
+
+def _short_edges(cell: Cell) -> Float[np.ndarray, "dim dim"]:
+    """Return edges of the same lattice that adding others to them does not shorten."""
+    edges, done = np.array(cell), 0
+    steps = np.array(list(itertools.product((0, 1, -1), repeat=len(cell))))
+    while done < len(cell):
+        others = edges[done] + steps[steps[:, done] == 0] @ edges
+        lengths = np.linalg.norm(others, axis=1)
+        is_shorter = lengths.min() < lengths[0] * (1 - 1e-9)
+        edges[done] = others[np.argmin(lengths)] if is_shorter else edges[done]
+        done = 0 if is_shorter else done + 1
+    return edges

@@ -1,7 +1,10 @@
-"""Check that a density has a symmetry."""
+"""Invariance: a check of densities, and the polynomials that have it."""
 
-import dataclasses
-from typing import Any
+import functools
+import itertools
+import math
+import operator
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,6 +25,7 @@ _DOUBLE = 1e-5  # violations in single precision above this are checked in doubl
 _FEW_POINTS = 4
 _FEW_ELEMENTS = 16
 _MAX_ORBIT = 1024
+_NUM_KEEPING = 8  # elements: what they all keep, the group keeps
 
 
 class InvarianceError(ValueError):
@@ -89,10 +93,7 @@ def is_custom(part: Any) -> bool:
     return not is_ours or is_custom(list(vars(part).values()))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Violation:
-    """The largest violation of a symmetry."""
-
+class _Violation(NamedTuple):
     point: np.ndarray
     element: PyTree
     before: float
@@ -103,6 +104,7 @@ class _Violation:
 def _worst(
     log_density: LogDensity, group: AbstractGroup, points: Particles
 ) -> _Violation:
+    """Return the largest violation of the symmetry."""
     evaluated = _evaluate(log_density, group, points)
     elements, before, after, violations = jax.tree.map(np.asarray, evaluated)
     _check_axioms(group, violations)
@@ -111,13 +113,13 @@ def _worst(
         relative = np.where(np.isfinite(before)[None, :], error, 0.0)
         relative = relative / (1 + np.abs(before))[None, :]
     relative = np.where(np.isnan(relative), np.inf, relative)
-    which, *entry = np.unravel_index(np.argmax(relative), relative.shape)
+    which, *entry = place = np.unravel_index(np.argmax(relative), relative.shape)
     return _Violation(
         point=np.asarray(points)[entry[0]],
         element=jax.tree.map(lambda leaf: leaf[which], elements),
         before=float(before[tuple(entry)]),
-        after=float(after[(which, *entry)]),
-        relative=float(relative[(which, *entry)]),
+        after=float(after[place]),
+        relative=float(relative[place]),
     )
 
 
@@ -137,18 +139,12 @@ def _in_double(
 
 
 @eqx.filter_jit
-def _elements_of(group: AbstractGroup) -> PyTree:
-    """Return all elements of a small group, 16 of any other."""
-    if group.order is not None and group.order <= _MAX_ELEMENTS:
-        return group.elements()
-    return group.sample(jr.key(0), _FEW_ELEMENTS)
-
-
-@eqx.filter_jit
 def _evaluate(
     log_density: LogDensity, group: AbstractGroup, points: Particles
 ) -> tuple[PyTree, Float[Array, "point *value"], Array, tuple[Array, ...]]:
-    elements, points = _elements_of(group), jax.vmap(group.project)(points)
+    is_small = group.order is not None and group.order <= _MAX_ELEMENTS
+    elements = group.elements() if is_small else group.sample(jr.key(0), _FEW_ELEMENTS)
+    points = jax.vmap(group.project)(points)
     move = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
     values = jax.vmap(log_density)
     moved = jax.vmap(values)(move(elements, points))
@@ -226,3 +222,72 @@ def _membership(
     drawn = group.sample(jr.key(0), _FEW_ELEMENTS)
     of_samples = jax.vmap(lambda g: error(move(g, points)))(drawn)
     return jax.lax.map(of_products, elements), of_samples
+
+
+def invariant_polynomials(
+    group: AbstractGroup, degree: int, shape: tuple[int, ...]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    r"""Return a basis of the polynomials p with $p(g x) = p(x)$, degree by degree.
+
+    The null space of $p \mapsto p \circ g - p$ on monomials, in double precision.
+
+    Args:
+        group: A group that acts linearly.
+        degree: The highest degree.
+        shape: The shape of a point, of D numbers.
+
+    Returns:
+        For each degree with invariants the exponents of its monomials, `(monomial, D)`,
+        and the coefficients of the invariants, `(invariant, monomial)`.
+    """
+    try:
+        hash(group)
+    except TypeError:  # a custom group that holds arrays is solved for each time
+        return _solve.__wrapped__(group, degree, shape)
+    return _solve(group, degree, shape)
+
+
+@functools.lru_cache(16)
+def _solve(
+    group: AbstractGroup, degree: int, shape: tuple[int, ...]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    size = math.prod(shape)
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        elements = group.sample(jr.key(0), _NUM_KEEPING)
+        if group.order is not None and group.order <= _NUM_KEEPING:
+            elements = group.elements()
+        num = math.comb(size + degree - 1, degree) + 8
+        points = np.random.default_rng(0).normal(size=(num, *shape))
+        points = group.project_points(jnp.asarray(points))
+        copies = jax.vmap(jax.vmap(group.act, (0, None)), (None, 0))(elements, points)
+        points, copies = np.asarray(points), np.asarray(copies)
+    points, copies = points.reshape(num, -1), copies.reshape(num, -1, size)
+    found = []
+    for each in range(1, degree + 1):
+        chosen = itertools.combinations_with_replacement(range(size), each)
+        exponents = np.array([np.bincount(row, minlength=size) for row in chosen])
+        # Scaled so that rotations of points rotate them.
+        weights = 1 / np.sqrt(np.prod(np.vectorize(math.factorial)(exponents), axis=1))
+        before = weights * monomials(points, exponents)
+        changes = weights * monomials(copies, exponents) - before[:, None]
+        rows = _null_space(before, changes.reshape(-1, len(exponents)))
+        if len(rows):
+            found.append((exponents, rows * weights))
+    if not found:
+        raise ValueError(f"No polynomial up to degree {degree} is invariant: raise it.")
+    return found
+
+
+def monomials(points: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+    """Return the monomials of each point, `(..., D)`, as `(..., monomial)`."""
+    values = [points[..., [i]] ** column for i, column in enumerate(exponents.T)]
+    return functools.reduce(operator.mul, values)
+
+
+def _null_space(values: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Return rows that the changes vanish along, where the values do not."""
+    _, sizes, seen = np.linalg.svd(values, full_matrices=False)
+    seen = seen[sizes > 1e-8 * sizes[0]]
+    _, sizes, axes = np.linalg.svd(changes @ seen.T, full_matrices=True)
+    sizes = np.append(sizes, np.zeros(len(axes) - len(sizes)))
+    return axes[sizes < 1e-8 * max(sizes[0], 1)] @ seen
