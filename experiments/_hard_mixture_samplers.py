@@ -1,8 +1,8 @@
 """Tempering and sequential Monte Carlo of the hard mixture, and what is measured."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,17 +12,10 @@ from jaxtyping import Array, Float, Int
 
 from equistein.metrics import proportions
 from equistein.runs import Outcome, seed_outcome
-from equistein.samplers import (
-    AnnealedSMC,
-    MALA,
-    Normal,
-    ParallelTempering,
-    run,
-    Samples,
-)
+from equistein.samplers import MALA, Normal, ParallelTempering, run, Samples
 from equistein.targets import HardMixture
-from experiments._engine import AbstractConfig, Key, Particles, Scalar
-from experiments._sampling import annealed_to_target, check_runs
+from experiments._engine import Key, Particles, Scalar
+from experiments._sampling import SMCConfig
 
 REACH = 1.0
 ADAPTING = 0.1  # of the steps of tempering, which are not averaged over
@@ -32,7 +25,7 @@ _TOLERANCE = 0.03  # of a weight
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HardMixtureConfig(AbstractConfig):
+class HardMixtureConfig(SMCConfig):
     """Settings of `hard-mixture`.
 
     Attributes:
@@ -42,10 +35,6 @@ class HardMixtureConfig(AbstractConfig):
         num_ladders: Its ladders, each with one chain of the target.
         num_steps: Its steps.
         num_records: How often its chains are looked at, to average over them.
-        num_smc_particles: The particles of sequential Monte Carlo, all runs together.
-        num_smc_runs: Its independent runs.
-        num_moves: The moves of a particle at each temperature.
-        ess_fraction: The conditional effective sample size aimed at, a fraction.
         num_chains: The chains of MALA.
         chain_steps: The steps of each.
         nuts_chains: The chains of NUTS.
@@ -63,9 +52,7 @@ class HardMixtureConfig(AbstractConfig):
     num_steps: int = 20_000
     num_records: int = 400
     num_smc_particles: int = 65_536
-    num_smc_runs: int = 16
     num_moves: int = 15
-    ess_fraction: float = 0.9
     num_chains: int = 512
     chain_steps: int = 2_000
     nuts_chains: int = 64
@@ -74,12 +61,9 @@ class HardMixtureConfig(AbstractConfig):
     svgd_steps: int = 2_000
     num_exact: int = 2_000
 
-    fractions: ClassVar[Sequence[str]] = ("ess_fraction",)
-
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        check_runs(self.num_smc_particles, self.num_smc_runs)
         if self.num_steps < max(self.num_records, 4 / ADAPTING):
             raise ValueError(
                 "`num_steps` must be at least `num_records` and 40, but got "
@@ -130,23 +114,14 @@ def tempering(
 def annealed(config: HardMixtureConfig) -> Callable[[Key, Particles], Outcome]:
     """Return sequential Monte Carlo."""
     target, reference = config.target, config.reference()
-    num = config.num_smc_particles
-    sampler = AnnealedSMC(
-        # About the best step for the reference; it adapts from there.
-        MALA(0.5 * float(reference.scale) ** 2),
-        reference=reference,
-        num_runs=config.num_smc_runs,
-        num_moves=config.num_moves,
-        ess_fraction=config.ess_fraction,
-    )
+    # About the best step for the reference; it adapts from there.
+    chains = MALA(0.5 * float(reference.scale) ** 2)
 
     def sample(key: Key, start: Particles) -> Outcome:
         del start  # exact samples of the reference are one
-        like = reference.sample(key, num)
-        samples = annealed_to_target(key, sampler, target.log_density, like)
+        samples, spent = config.annealed(key, chains, reference, target.log_density)
         weights = np.asarray(weights_of_modes(target, samples.particles))
-        spent = num * float(samples.history["evaluations"][-1])
-        points = samples.particles[:: -(-num // 1_000)]
+        points = samples.particles[:: -(-config.num_smc_particles // 1_000)]
         history = {"step": [spent], "weight_error": [_error(target, weights)]}
         more = _log_z(target, samples.summary)
         return outcome_of(target, points, weights, spent, history, more)

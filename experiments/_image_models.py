@@ -6,17 +6,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from equistein.energies import JointEnergy
-from equistein.groups import ImageRotations, Trivial
-from equistein.models import (
-    contrastive_model,
-    ContrastiveSettings,
-    image_model,
-    ImageSettings,
-    Model,
-)
-from equistein.networks import plain_twin, SteerableCNN
-from equistein.training import AbstractObjective, Blurred, CrossEntropy
+import equistein as es
 from experiments._engine import AbstractConfig, Key
 from experiments._image_scores import Dataset, image_sets, ImageSets, LabeledPoints
 
@@ -111,9 +101,9 @@ class ImagesConfig(AbstractConfig):
     num_annealed: int = 100
     classifier_batches: int = 2_000
     num_attacked: int = 300
-    density: ImageSettings = ImageSettings()
+    density: es.models.ImageSettings = es.models.ImageSettings()
     twin_epochs: int | None = None
-    fit: ContrastiveSettings
+    fit: es.models.ContrastiveSettings
 
     words: ClassVar[Mapping[str, Collection[str]]] = {"models": MODELS}
 
@@ -133,18 +123,20 @@ class ImagesConfig(AbstractConfig):
         return image_sets(self.dataset, self.download, self.num_outliers)
 
 
-def model_of(key: Key, config: ImagesConfig, name: str, known: LabeledPoints) -> Model:
+def model_of(
+    key: Key, config: ImagesConfig, name: str, known: LabeledPoints
+) -> es.models.Model:
     """Return a model, untrained, with its training."""
     sets, settings = config.sets, config.fit
     if name.startswith("density"):
         return _density_model(key, config, name, known)
-    network = SteerableCNN(
+    network = es.networks.SteerableCNN(
         sets.train.shape[1:], config.fields, pool_after=_POOL_AFTER[config.dataset],
         out_size=len(sets.names), scale=float(jnp.sqrt(jnp.mean(sets.train**2))),
         key=key,
     )  # fmt: skip
     if name in _PLAIN:
-        network = plain_twin(network, key=key)
+        network = es.networks.plain_twin(network, key=key)
     digits = config.dataset == "digits"
     num_epochs = config.epochs_digits if digits else config.epochs_fashion_mnist
     upright = name in ("plain", "equivariant-svgd")
@@ -153,28 +145,30 @@ def model_of(key: Key, config: ImagesConfig, name: str, known: LabeledPoints) ->
         kernel="plain" if upright else "equivariant",
         data_noise=0.0,
     )  # fmt: skip
-    model = contrastive_model(JointEnergy(network, settings.temperature), *known, bare)
-    objective: AbstractObjective = CrossEntropy()
+    model = es.models.contrastive_model(
+        es.energies.JointEnergy(network, settings.temperature), *known, bare
+    )
+    objective: es.training.AbstractObjective = es.training.CrossEntropy()
     if name != "discriminative":
         objective = _CONTRASTIVE * model.objective + objective
     if settings.data_noise:
-        objective = Blurred(objective, settings.data_noise)
+        objective = es.training.Blurred(objective, settings.data_noise)
     return dataclasses.replace(model, objective=objective)
 
 
 def _density_model(
     key: Key, config: ImagesConfig, name: str, known: LabeledPoints
-) -> Model:
+) -> es.models.Model:
     """Return the energy made for densities, or its twin without symmetry."""
-    settings, group = config.density, ImageRotations()
+    settings, group = config.density, es.groups.ImageRotations()
     if name == "density-mirrored":
-        group = ImageRotations(reflections=True)
+        group = es.groups.ImageRotations(reflections=True)
     if name in _PLAIN:  # of half the channels a layer, and as many parameters
-        group = Trivial()
+        group = es.groups.Trivial()
         fields = tuple(2 * num for num in settings.fields)
         settings = dataclasses.replace(
             settings,
             fields=fields,
             num_epochs=config.twin_epochs or settings.num_epochs,
         )
-    return image_model(key, group, *known, settings)
+    return es.models.image_model(key, group, *known, settings)

@@ -31,7 +31,7 @@ from equistein.metrics import (
 from equistein.networks import SteerableCNN
 from equistein.training import adam, CrossEntropy, fit, InMemory
 from experiments._engine import Key, Particles, Point, Scalar
-from experiments._labeled_images import labeled_images, LabeledImages
+from experiments._labeled_images import labeled_images
 
 Dataset = Literal["digits", "fashion-mnist"]
 LabeledPoints = tuple[Particles, Int[Array, " particle"]]
@@ -94,8 +94,11 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     keys, upright = jr.split(jr.key(_KEY), 3), jnp.asarray(test.pixels)
     outliers = {}
     if dataset == "fashion-mnist":
-        mnist = _mnist(download)
-        if mnist is not None:
+        mnist = labeled_images("mnist", "test", download=download)
+        if mnist is None:
+            why = "it is not in the folder mnist_test of $EQUISTEIN_DATA"
+            warnings.warn(f"MNIST is left out: {why}", RuntimeWarning, stacklevel=2)
+        else:
             outliers["mnist"] = jnp.asarray(mnist.pixels[:num_outliers])
     some = test.pixels[:num_outliers]
     order = jr.permutation(keys[1], some[0].size)
@@ -106,18 +109,6 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
         jnp.asarray(train.pixels), jnp.asarray(train.labels), upright,
         turned(keys[0], upright), jnp.asarray(test.labels), outliers, test.names,
     )  # fmt: skip
-
-
-def _mnist(download: bool) -> LabeledImages | None:
-    """Return MNIST's test images, or tell that they are left out."""
-    why = "it is not in the folder mnist_test of $EQUISTEIN_DATA"
-    try:
-        found = labeled_images("mnist", "test", download=download)
-    except DataError as error:
-        found, why = None, str(error)
-    if found is None:
-        warnings.warn(f"MNIST is left out: {why}", RuntimeWarning, stacklevel=2)
-    return found
 
 
 def turned(key: Key, images: Particles) -> Particles:

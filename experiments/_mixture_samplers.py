@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -15,16 +15,15 @@ from equistein.posteriors import Pilot, PosteriorSamples
 from equistein.runs import Outcome, seed_outcome
 from equistein.samplers import (
     AbstractMarkovChains,
-    AnnealedSMC,
     from_blackjax,
     MALA,
     run,
     SVGD,
     vector_adam,
 )
-from experiments._engine import AbstractConfig, Key, Particles
+from experiments._engine import Key, Particles
 from experiments._mixture_model import Mixture, Reading, Yardstick
-from experiments._sampling import annealed_to_target, check_runs
+from experiments._sampling import SMCConfig
 
 _STEP_SIZE = 0.1  # the first one of MALA, and the length of the steps of SVGD
 _OPTIMIZER = vector_adam(_STEP_SIZE)
@@ -37,7 +36,7 @@ _FAR = 1_000  # seeds of the reference, far from those of the trials
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MixtureConfig(AbstractConfig):
+class MixtureConfig(SMCConfig):
     """Settings of `mixture`.
 
     Attributes:
@@ -50,10 +49,6 @@ class MixtureConfig(AbstractConfig):
         num_chains: Its ladders, each with one chain of the target; those of NUTS.
         num_steps: Its steps.
         every: The number of them between two draws of a chain.
-        num_smc_particles: The particles of sequential Monte Carlo, all runs together.
-        num_smc_runs: Its independent runs.
-        num_moves: The moves of a particle at each temperature.
-        ess_fraction: The conditional effective sample size aimed at, a fraction.
         nuts_steps: The transitions of each.
         num_particles: The particles of SVGD.
         most_particles: Those of vanilla SVGD where it has as many as there are
@@ -72,20 +67,15 @@ class MixtureConfig(AbstractConfig):
     num_steps: int = 3_000
     every: int = 15
     num_smc_particles: int = 1_024
-    num_smc_runs: int = 16
     num_moves: int = 20
-    ess_fraction: float = 0.9
     nuts_steps: int = 300
     num_particles: int = 64
     most_particles: int = 512
     svgd_steps: int = 1_000
 
-    fractions: ClassVar[Sequence[str]] = ("ess_fraction",)
-
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        check_runs(self.num_smc_particles, self.num_smc_runs)
         if self.num_steps < 4 * self.every:
             raise ValueError(
                 "`num_steps` must be at least 4 times `every`, but got "
@@ -112,12 +102,16 @@ def _thinned(points: Particles, num: int) -> Float[Array, "kept dim"]:
 
 
 class Samplers:
-    """The samplers of one model, each from a key and a start of flat points."""
+    """The samplers of one model, each from a key and a start of flat points.
+
+    What measures their draws, a reference and floors, is made when first asked for.
+    """
 
     def __init__(self, config: MixtureConfig, num_components: int):
         self.config = config
         self.reading = Reading(Mixture(num_components))
         self.posterior = self.reading.posterior
+        self.floor = functools.cache(self._floor)
 
     def start(self, key: Key) -> Particles:
         """Return draws from the prior, enough for any of the samplers."""
@@ -167,21 +161,13 @@ class Samplers:
         """Annealed sequential Monte Carlo from the default's reference."""
         del start  # exact samples of the reference are one
         config, pilot = self.config, self.posterior.pilot(key, check=False)
-        num = config.num_smc_particles
-        sampler = AnnealedSMC(
-            MALA(_STEP_SIZE),
-            reference=pilot.reference,
-            num_runs=config.num_smc_runs,
-            num_moves=config.num_moves,
-            ess_fraction=config.ess_fraction,
-        )
-        like = pilot.reference.sample(key, num)
-        samples = annealed_to_target(key, sampler, pilot.log_density, like)
-        spent = num * float(samples.history["evaluations"][-1]) + pilot.evaluations
+        chains, density = MALA(_STEP_SIZE), pilot.log_density
+        samples, spent = config.annealed(key, chains, pilot.reference, density)
         points = pilot.coordinates.inverse(samples.particles)
         names = {"log_evidence": "log_z", "log_evidence_error": "log_z_error"}
         numbers = {name: float(samples.summary[key]) for name, key in names.items()}
-        return Found(_thinned(points, config.num_draws), spent, numbers)
+        points = _thinned(points, config.num_draws)
+        return Found(points, spent + pilot.evaluations, numbers)
 
     def svgd(
         self,
@@ -215,14 +201,6 @@ class Samplers:
         pool = places.reshape(-1, places.shape[-1])
         points, chain = _thinned(pool, self.config.num_draws), jnp.asarray(places[:, 0])
         return Found(points, float(spent), numbers, chain)
-
-
-class Assembly(Samplers):
-    """The samplers with what measures their draws: a reference and floors."""
-
-    def __init__(self, config: MixtureConfig, num_components: int):
-        super().__init__(config, num_components)
-        self.floor = functools.cache(self._floor)
 
     @functools.cached_property
     def references(self) -> list[Particles]:

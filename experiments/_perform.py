@@ -6,21 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from equistein.runs import (
-    FLOOR,
-    load_part,
-    Outcome,
-    ReportText,
-    RunFolder,
-    save_part,
-    settings_to_json,
-    UserError,
-    WARNING,
-    write_environment,
-    write_figures,
-    write_report,
-    write_results,
-)
+from equistein import runs
 from equistein.samplers import NonFiniteError
 from experiments._engine import Experiment, join_seeds
 
@@ -30,9 +16,9 @@ def perform(
     config: Any,
     preset: str = "quick",
     seed: int = 0,
-    folder: RunFolder | None = None,
+    folder: runs.RunFolder | None = None,
     say: Callable[[str], None] = lambda line: None,
-) -> dict[str, Outcome]:
+) -> dict[str, runs.Outcome]:
     """Run every part that is not done yet, and write results and report.
 
     What is finished is written as well when a part is interrupted or fails, and the
@@ -41,17 +27,17 @@ def perform(
     """
     kept = None if folder is None else folder.path / "checkpoint"
     stages = experiment.stages(config, seed, kept)
-    parts: dict[str, Outcome] = {}
+    parts: dict[str, runs.Outcome] = {}
     try:
         for index, (name, stage) in enumerate(stages.items(), start=1):
             label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
-            done = None if folder is None else load_part(folder, name)
+            done = None if folder is None else runs.load_part(folder, name)
             if done is None:
                 say(f"{label} ...")
                 start = time.perf_counter()
                 parts[name] = stage()
                 if folder is not None:
-                    save_part(folder, name, parts[name])
+                    runs.save_part(folder, name, parts[name])
                     state = folder.path / "checkpoint" / f"{name}.training"
                     state.unlink(missing_ok=True)
                 say(f"{label}: {time.perf_counter() - start:.1f} s")
@@ -59,7 +45,7 @@ def perform(
                 parts[name] = done
                 say(f"{label}: done before")
             for event in parts[name].events:
-                if event.get("event") == WARNING:
+                if event.get("event") == runs.WARNING:
                     say(f"warning: {name}: {event['text']}")
     except NonFiniteError as error:
         if folder is not None:
@@ -84,25 +70,25 @@ def _write(
     experiment: Experiment,
     config: Any,
     seed: int,
-    folder: RunFolder,
-    outcomes: Mapping[str, Outcome],
-    text: ReportText,
+    folder: runs.RunFolder,
+    outcomes: Mapping[str, runs.Outcome],
+    text: runs.ReportText,
 ) -> None:
     """Write numbers, samples, figures and the report."""
     num_seeds = max(
-        (values.size for name, outcome in outcomes.items() if name != FLOOR
+        (values.size for name, outcome in outcomes.items() if name != runs.FLOOR
          for values in outcome.metrics.values()), default=1,
     )  # fmt: skip
     names = {name for outcome in outcomes.values() for name in outcome.metrics}
     about = {k: metric for k, metric in experiment.metrics.items() if k in names}
-    write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
-    write_figures(folder, experiment.draw(config, outcomes))
-    write_report(folder, text)
+    runs.write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
+    runs.write_figures(folder, experiment.draw(config, outcomes))
+    runs.write_report(folder, text)
 
 
 def open_folder(
     experiment: Experiment, config: Any, preset: str, seed: int, path: pathlib.Path
-) -> RunFolder:
+) -> runs.RunFolder:
     """Return a new run folder, or that of the same run to continue it; and lock it.
 
     Raises:
@@ -113,18 +99,18 @@ def open_folder(
         "experiment": experiment.name,
         "preset": preset,
         "seed": seed,
-        "settings": settings_to_json(config),
+        "settings": runs.settings_to_json(config),
     }
     if not (path / "config.json").is_file():
-        folder = RunFolder.create(path)
+        folder = runs.RunFolder.create(path)
         folder.write_json("config.json", described)
     else:
-        folder = RunFolder.open(path)
+        folder = runs.RunFolder.open(path)
         if folder.read_json("config.json") != described:
-            raise UserError(
+            raise runs.UserError(
                 f"{path} holds a run with other settings: choose another --out, or "
                 "give the same settings to continue it."
             )
         folder.hold()
-    write_environment(folder)
+    runs.write_environment(folder)
     return folder

@@ -12,18 +12,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
-from equistein.groups import AbstractGroup, Trivial
-from equistein.metrics import energy_distance
-from equistein.models import (
-    AbstractSettings,
-    ContrastiveSettings,
-    for_data,
-    LinearSettings,
-    Model,
-)
+import equistein as es
 from equistein.plotting import planar_energies
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.training import Monitor
 from experiments._engine import Entry, Figure, Key, Keys, Particles, Shown, Trial
 from experiments._figures import curves
 from experiments._planar_config import Algorithm1, PlanarConfig
@@ -79,7 +70,7 @@ class PlanarTarget:
         num_classes: The number of classes.
     """
 
-    group: AbstractGroup
+    group: es.groups.AbstractGroup
     plane: Plane
     known: KnownDensity
     sample: Callable[[Key, int], Labeled]
@@ -102,13 +93,13 @@ class PlanarTarget:
             for kernel in ("plain", "equivariant")
         )
         models = (
-            ("plain", "plain EBM, SVGD", Trivial(), svgd),
+            ("plain", "plain EBM, SVGD", es.groups.Trivial(), svgd),
             ("equivariant-svgd", "equivariant EBM, SVGD", group, svgd),
             ("equivariant", "equivariant EBM, E-SVGD", group, kernels),
-            ("plain-reweighted", "plain EBM, weights", Trivial(), weighted),
+            ("plain-reweighted", "plain EBM, weights", es.groups.Trivial(), weighted),
             (
-                "augmented-reweighted", "plain EBM, weights, augmented", Trivial(),
-                weighted,
+                "augmented-reweighted", "plain EBM, weights, augmented",
+                es.groups.Trivial(), weighted,
             ),
             ("reweighted", "equivariant EBM, weights", group, weighted),
             ("linear", "linear energy", group, config.linear),
@@ -150,8 +141,8 @@ class PlanarTarget:
     def _trained(
         self,
         config: PlanarConfig,
-        group: AbstractGroup,
-        settings: AbstractSettings,
+        group: es.groups.AbstractGroup,
+        settings: es.models.AbstractSettings,
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
@@ -160,18 +151,18 @@ class PlanarTarget:
         if trial.name.startswith("augmented"):
             seen = augmented(trial.key(3), self.group, data, _COPIES)
             known = jnp.repeat(labels, _COPIES)
-        if isinstance(settings, LinearSettings) and not self.num_classes:
+        if isinstance(settings, es.models.LinearSettings) and not self.num_classes:
             known = None
-        model = for_data(keys[3], group, seen, known, settings=settings)
+        model = es.models.for_data(keys[3], group, seen, known, settings=settings)
         # A partial's arrays are inputs of the compiled function, not constants in it.
         likelihood = eqx.Partial(held_out_likelihood, self.plane, points)
-        by_contrast = isinstance(settings, ContrastiveSettings)
+        by_contrast = isinstance(settings, es.models.ContrastiveSettings)
         if by_contrast and config.as_in_paper and settings.negatives == "persistent":
-            assert isinstance(model, Model)
+            assert isinstance(model, es.models.Model)
             model = self.algorithm.applied(model, settings.learning_rate)
         fitted = model.fit(
             keys[4], seen, known, progress=True, checkpoint=trial.checkpoint(),
-            callbacks=[Monitor(likelihood, config.monitor_every)],
+            callbacks=[es.training.Monitor(likelihood, config.monitor_every)],
         )  # fmt: skip
         sample_key, _, exact_key = jr.split(keys[5], 3)
         kinds = [None, *range(self.num_classes)]
@@ -218,7 +209,9 @@ class PlanarTarget:
     ) -> Outcome:
         exact, _ = self.sample(key, _NUM_EXACT)
         found, arrays = self.measure(log_densities, samples, *held_out, exact)
-        numbers |= found | {"energy_distance": energy_distance(samples[0], exact)}
+        numbers |= found | {
+            "energy_distance": es.metrics.energy_distance(samples[0], exact)
+        }
         drawn = Plane(self.plane.reach, _DRAWN).values(log_densities)
         normalizers = self.plane.log_normalizers(log_densities)
         arrays |= {

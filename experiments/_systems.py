@@ -40,21 +40,17 @@ class System:
         """Return the energy of each configuration."""
         return jax.vmap(lambda x: -self.target.log_density(x))(points)
 
+    @eqx.filter_jit
     def quality(
         self, exact: Float[Array, "exact *shape"], points: Particles
     ) -> dict[str, Scalar]:
         """Return the two distances to exact samples that the curves show."""
-        return _quality(self, exact, points)
-
-
-@eqx.filter_jit
-def _quality(system: System, exact: Array, points: Array) -> dict[str, Scalar]:
-    energies = system.energy(points), system.energy(exact)
-    distances = pair_distances(points), pair_distances(exact)
-    return {
-        "energy_w2": wasserstein_1d(*energies, order=2),
-        "distance_tv": total_variation(*distances, system.limits),
-    }
+        energies = self.energy(points), self.energy(exact)
+        distances = pair_distances(points), pair_distances(exact)
+        return {
+            "energy_w2": wasserstein_1d(*energies, order=2),
+            "distance_tv": total_variation(*distances, self.limits),
+        }
 
 
 @functools.lru_cache(4)

@@ -11,14 +11,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
+import equistein as es
 from equistein.groups import AbstractGroup, Cyclic
-from equistein.metrics import (
-    accuracy,
-    energy_distance,
-    expected_calibration_error,
-    mode_weights,
-    proportions,
-)
 from equistein.models import ContrastiveSettings
 from equistein.targets import RotatedGaussians
 from experiments._engine import Experiment, Key, Particles, Point
@@ -57,17 +51,17 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         logits = jax.vmap(log_densities)(points)[:, 1:]
         modes = jnp.concatenate([group.orbit(target.mean) for target in targets])
-        held = mode_weights(samples[0], modes)
+        held = es.metrics.mode_weights(samples[0], modes)
         # A ring is nearest to all modes in turn, and inside hardly any of them.
         near = jnp.any(jnp.stack([_inside(t, samples[0]) for t in targets]), axis=0)
         apart = jnp.linalg.norm(samples[0][:, None] - modes[None], axis=-1)
         nearest = jnp.where(near, jnp.argmin(apart, axis=1), len(modes))
-        inside = proportions(nearest, len(modes) + 1)[:-1]
+        inside = es.metrics.proportions(nearest, len(modes) + 1)[:-1]
         each = zip(samples[1:], jnp.split(exact, num_classes), strict=True)
-        distances = [energy_distance(mine, theirs) for mine, theirs in each]
+        distances = [es.metrics.energy_distance(mine, theirs) for mine, theirs in each]
         return {
-            "accuracy": accuracy(logits, labels),
-            "calibration_error": expected_calibration_error(logits, labels),
+            "accuracy": es.metrics.accuracy(logits, labels),
+            "calibration_error": es.metrics.expected_calibration_error(logits, labels),
             "modes_found": jnp.sum(inside > 0.5 * _INSIDE / len(modes)),
             "smallest_mode_fraction": jnp.min(held),
             **{f"energy_distance_class_{k}": d for k, d in enumerate(distances)},

@@ -165,24 +165,6 @@ def entries(config: LJ13Config) -> list[Entry]:
             samples, more=more, history=fitted.history, events=fitted.events
         )
 
-    return [
-        *(
-            Entry(
-                name, functools.partial(stage, learn), note, label=label,
-                num_seeds=num_seeds, trains=True,
-            )
-            for name, label, learn, num_seeds, note in _models(config, data)
-        ),
-        Entry(
-            FLOOR, lambda trial: describe(data()[: config.num_samples]), label="data",
-            num_seeds=1,
-        ),
-    ]  # fmt: skip
-
-
-def _models(config: LJ13Config, data: Callable[[], Particles]) -> tuple:
-    """Return name, label, what fits it, number of seeds and a note of each model."""
-
     def by_contrast(symmetry: AbstractGroup):
         return lambda trial: learn_clouds(config, trial, symmetry, data())
 
@@ -197,41 +179,49 @@ def _models(config: LJ13Config, data: Callable[[], Particles]) -> tuple:
     def twin(copies: int):
         return lambda trial: denoise_coordinates(config, trial, data(), copies)
 
-    text = (
-        "A perceptron of coordinates for all noise levels, of as many parameters, "
-        "trained for as much time by the same denoising"
+    few, group = config.num_paper_seeds, _TARGET.group
+    models = (
+        ("plain", "plain EBM, SVGD", by_contrast(Trivial()), few),
+        ("equivariant", "equivariant EBM, E-SVGD", by_contrast(group), few),
+        ("plain-denoised", "coordinates, denoising", twin(1), 1),
+        ("augmented-denoised", "the same, augmented", twin(100), 1),
+        ("denoised", "graph network, denoising", graph, None),
+        ("linear", "linear in functions of distance, one solve", linear, None),
     )
-    few = config.num_paper_seeds
-    return (
-        (
-            "plain", "plain EBM, SVGD", by_contrast(Trivial()), few,
-            "The network sees coordinates.",
+    return [
+        *(
+            Entry(
+                name, functools.partial(stage, learn), _NOTES[name], label=label,
+                num_seeds=num_seeds, trains=True,
+            )
+            for name, label, learn, num_seeds in models
         ),
-        (
-            "equivariant", "equivariant EBM, E-SVGD", by_contrast(_TARGET.group), few,
-            "The network sees sorted distances and each particle's mean distance; the "
-            "sampler's kernel is pulled back along the distances.",
+        Entry(
+            FLOOR, lambda trial: describe(data()[: config.num_samples]), label="data",
+            num_seeds=1,
         ),
-        ("plain-denoised", "coordinates, denoising", twin(1), 1, f"{text}."),
-        (
-            "augmented-denoised", "the same, augmented", twin(100), 1,
-            f"{text}, on a hundred copies of the data, each moved by the group.",
-        ),
-        (
-            "denoised", "graph network, denoising", graph, None,
-            "What `equistein fit` takes: a graph network of all particles with an "
-            "energy for each level of noise, trained by denoising, and drawn by "
-            "reverse diffusion. weights_worth: of samples that are only nearly of the "
-            "learned density little, which Markov chains do not mind.",
-        ),
-        (
-            "linear", "linear in functions of distance, one solve", linear, None,
-            "Gaussians of the logarithm of each distance and powers: one solve of the "
-            "score matching equations finds their coefficients. Drawn by annealed "
-            "sequential Monte Carlo from a normal density.",
-        ),
-    )  # fmt: skip
+    ]  # fmt: skip
 
+
+_TWIN = (
+    "A perceptron of coordinates for all noise levels, of as many parameters, trained "
+    "for as much time by the same denoising"
+)
+_NOTES = {
+    "plain": "The network sees coordinates.",
+    "equivariant": "The network sees sorted distances and each particle's mean "
+    "distance; the sampler's kernel is pulled back along the distances.",
+    "plain-denoised": f"{_TWIN}.",
+    "augmented-denoised": f"{_TWIN}, on a hundred copies of the data, each moved by "
+    "the group.",
+    "denoised": "What `equistein fit` takes: a graph network of all particles with an "
+    "energy for each level of noise, trained by denoising, and drawn by reverse "
+    "diffusion. weights_worth: of samples that are only nearly of the learned density "
+    "little, which Markov chains do not mind.",
+    "linear": "Gaussians of the logarithm of each distance and powers: one solve of "
+    "the score matching equations finds their coefficients. Drawn by annealed "
+    "sequential Monte Carlo from a normal density.",
+}
 
 LJ13 = Experiment(
     name="lj13",

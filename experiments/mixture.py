@@ -23,7 +23,6 @@ from experiments._engine import (
 )
 from experiments._figures import histograms
 from experiments._mixture_samplers import (
-    Assembly,
     Found,
     MixtureConfig,
     NUM_FLOORS,
@@ -34,12 +33,12 @@ from experiments._sampling import has_blackjax
 
 def entries(config: MixtureConfig) -> list[Entry]:
     """Return the samplers, with the floor first."""
-    assembly = Assembly(config, config.num_components)
+    known = Samplers(config, config.num_components)
     of_each = {k: Samplers(config, k) for k in config.evidence_components}
 
     def floor(trial: Trial) -> Outcome:
         num = min(config.num_draws, config.num_reference)
-        return assembly.outcome(Found(assembly.exact(trial.index, num), 0.0, {}))
+        return known.outcome(Found(known.exact(trial.index, num), 0.0, {}))
 
     def evidence(trial: Trial, name: str, found: Found) -> dict[str, Any]:
         """Return the log evidence and its error for each number of components."""
@@ -54,10 +53,10 @@ def entries(config: MixtureConfig) -> list[Entry]:
 
     def stage(name: str, sample: Callable[[Key, Particles], Found]) -> Stage:
         def of_trial(trial: Trial) -> Outcome:
-            found = sample(trial.key(1), assembly.start(trial.key(0)))
+            found = sample(trial.key(1), known.start(trial.key(0)))
             measured = name in ("tempering", "smc")
             swept = evidence(trial, name, found) if measured else {}
-            return assembly.outcome(found, swept)
+            return known.outcome(found, swept)
 
         return of_trial
 
@@ -68,12 +67,12 @@ def entries(config: MixtureConfig) -> list[Entry]:
     equivariant = lambda pilot: Equivariant(RBF(), pilot.group)
     partial = functools.partial
     samplers = {
-        "tempering": (assembly.tempering, _TEMPERING),
-        "smc": (assembly.smc, _SMC),
-        "nuts": (assembly.nuts, _NUTS),
-        "e-svgd": (partial(assembly.svgd, equivariant, few), _E_SVGD),
-        "svgd": (partial(assembly.svgd, plain, few), _SVGD),
-        "svgd-many": (partial(assembly.svgd, plain, many), _MANY),
+        "tempering": (known.tempering, _TEMPERING),
+        "smc": (known.smc, _SMC),
+        "nuts": (known.nuts, _NUTS),
+        "e-svgd": (partial(known.svgd, equivariant, few), _E_SVGD),
+        "svgd": (partial(known.svgd, plain, few), _SVGD),
+        "svgd-many": (partial(known.svgd, plain, many), _MANY),
     }
     if not has_blackjax():
         del samplers["nuts"]

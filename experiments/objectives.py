@@ -10,28 +10,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+import equistein as es
 from equistein.diffusion import DenoisingScoreMatching, ScoreMatching
 from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import (
-    ContrastiveSettings,
-    for_data,
-    LinearModel,
-    LinearSettings,
-    Model,
-)
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import MALA
-from equistein.training import (
-    AbstractObjective,
-    adam,
-    Batch,
-    ContrastiveDivergence,
-    Fitted,
-    FromData,
-    Trainer,
-)
 from experiments._engine import AbstractConfig, Entry, Experiment, Key, Particles, Trial
 from experiments._figures import boxes
 from experiments._plane import held_out_likelihood
@@ -47,30 +32,31 @@ def fit_within(
     data: Particles,
     seconds: float,
     learning_rate: float,
-) -> tuple[Fitted, int]:
+) -> tuple[es.training.Fitted, int]:
     """Fit a model in as many batches as take so long; return their number too.
 
     A linear one is solved for, in no batches. What is counted is the time of all
     processors, without compiling. The learning rate falls over all batches.
     """
-    if isinstance(model, LinearModel):
+    if isinstance(model, es.models.LinearModel):
         return model.fit(key, data), 0
     epochs = max(2, round(seconds / _seconds_of_epoch(key, model, data)))
+    optimizer = es.training.adam(learning_rate, epochs * _EPOCH)
+    how = dataclasses.replace(model.optimization, optimizer=optimizer)
     model = dataclasses.replace(
-        model, num_epochs=epochs, epoch_batches=_EPOCH,
-        optimization=dataclasses.replace(
-            model.optimization, optimizer=adam(learning_rate, epochs * _EPOCH)
-        ),
-    )  # fmt: skip
+        model, num_epochs=epochs, epoch_batches=_EPOCH, optimization=how
+    )
     return model.fit(key, data), epochs * _EPOCH
 
 
-def _seconds_of_epoch(key: Key, model: Model, data: Particles) -> float:
+def _seconds_of_epoch(key: Key, model: es.models.Model, data: Particles) -> float:
     """Return how long an epoch takes."""
     how = model.optimization
     optimizer = how.transformation(_EPOCH)
-    trainer = Trainer(model.objective, optimizer, model.batch_size, _EPOCH, how.ema)
-    everything = Batch(data, None, jnp.arange(len(data)))
+    trainer = es.training.Trainer(
+        model.objective, optimizer, model.batch_size, _EPOCH, how.ema
+    )
+    everything = es.training.Batch(data, None, jnp.arange(len(data)))
     state = trainer.init(key, model.energy, everything)
     jax.block_until_ready(trainer.epoch(state, data))  # compiled
     start = time.process_time()
@@ -123,12 +109,14 @@ class ObjectivesConfig(AbstractConfig):
     noise: float
     sigma_max: float
     weighted_step_size: float
-    fit: ContrastiveSettings
-    linear: LinearSettings = LinearSettings()
+    fit: es.models.ContrastiveSettings
+    linear: es.models.LinearSettings = es.models.LinearSettings()
 
     words: ClassVar[Mapping[str, Collection[str]]] = {"objectives": NOTES}
 
-    def settings(self, name: str) -> ContrastiveSettings | LinearSettings:
+    def settings(
+        self, name: str
+    ) -> es.models.ContrastiveSettings | es.models.LinearSettings:
         """Return the settings of an objective's model."""
         if name == "linear":
             return self.linear
@@ -198,16 +186,16 @@ def dw4_task(config: ObjectivesConfig) -> Task:
 
 
 def objectives_for(
-    config: ObjectivesConfig, model: Model, group: AbstractGroup
-) -> Mapping[str, AbstractObjective]:
+    config: ObjectivesConfig, model: es.models.Model, group: AbstractGroup
+) -> Mapping[str, es.training.AbstractObjective]:
     """Return the objectives by name; two of them are the model's own.
 
     Chains from data are Metropolis-adjusted, with steps for the finest detail.
     """
     noise, num_steps = config.noise, config.fit.num_steps
     chains = MALA(0.2 * noise**2, project=group.project)
-    from_data = ContrastiveDivergence(
-        FromData(chains, num_steps), config.fit.regularization
+    from_data = es.training.ContrastiveDivergence(
+        es.training.FromData(chains, num_steps), config.fit.regularization
     )
     return {
         "persistent": model.objective,
@@ -228,8 +216,8 @@ def entries(config: ObjectivesConfig) -> list[Entry]:
         keys = jr.split(key, 4)
         data = task.fresh(data_key, config.num_data)
         settings = config.settings(name)
-        model = for_data(keys[0], group, data, settings=settings)
-        if isinstance(model, Model):
+        model = es.models.for_data(keys[0], group, data, settings=settings)
+        if isinstance(model, es.models.Model):
             objective = objectives_for(config, model, group)[name]
             model = dataclasses.replace(model, objective=objective)
         fitted, batches = fit_within(
@@ -263,7 +251,7 @@ def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
         "smoke": dataclasses.replace(
             quick, objectives=("levels", "from-data", "linear"), seconds=1e-3,
             num_data=20, num_test=20, num_samples=16, fit=tiny,
-            linear=LinearSettings(num_waves=8, sample_steps=8),
+            linear=es.models.LinearSettings(num_waves=8, sample_steps=8),
         ),
         "quick": quick,
         "paper": dataclasses.replace(quick, num_seeds=5, seconds=60.0),
@@ -275,7 +263,7 @@ _PLANE = ObjectivesConfig(
     noise=0.3,
     sigma_max=15.0,
     weighted_step_size=0.1,
-    fit=ContrastiveSettings(
+    fit=es.models.ContrastiveSettings(
         widths=(64, 64, 64), num_particles=256, num_steps=20,
         langevin_step_size=0.02, stein_step_size=0.02, learning_rate=4e-3,
         reset_to_data=0.9, reset_probability=0.1, sample_steps=1_000,
@@ -287,7 +275,7 @@ _DW4 = ObjectivesConfig(
     noise=0.1,
     sigma_max=3.0,
     weighted_step_size=4e-3,
-    fit=ContrastiveSettings(num_steps=30, num_particles=128),
+    fit=es.models.ContrastiveSettings(num_steps=30, num_particles=128),
 )
 _PRESETS = {"plane": _presets(_PLANE), "dw4": _presets(_DW4)}
 
