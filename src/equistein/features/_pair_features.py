@@ -209,7 +209,7 @@ class SortedDistances(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
-    cloud = None
+    cloud: None = eqx.field(default=None, init=False)
 
     def __call__(self, point: Point) -> Features:
         distances = self.distances(point)
@@ -232,7 +232,7 @@ class SortedRowSums(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
-    cloud = None
+    cloud: None = eqx.field(default=None, init=False)
 
     def __call__(self, point: Point) -> Features:
         return self._sorted(point, lambda distances: distances)
@@ -277,7 +277,7 @@ class PairHistogram(AbstractPairSums):
     num_centers: int
     width: float
     epsilon: float
-    cloud = None
+    cloud: None = eqx.field(default=None, init=False)
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -121,10 +121,6 @@ class AbstractLabelGroup(AbstractFiniteGroup):
     """A group that acts on the labels of a point's parts."""
 
     labels: Labels
-    most_axes: ClassVar[int] = 1  # of labels, in a part
-
-    def __init__(self, num: int, parts: Any = None):
-        self.labels = Labels(type(self).__name__, num, parts, self.most_axes)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         name, num, parts = type(self).__name__, self.labels.num, self.labels.parts
@@ -168,7 +164,8 @@ class Permutations(AbstractLabelGroup):
             labels, () for none.
     """
 
-    most_axes: ClassVar[int] = 2
+    def __init__(self, num: int, parts: Any = None):
+        self.labels = Labels("Permutations", num, parts, 2)
 
     @property
     def order(self) -> int:
@@ -205,6 +202,9 @@ class Signs(AbstractLabelGroup):
     $(g x)_i = \pm x_i$. The representative has no negative number in the coordinate
     that `Permutations` sorts by. An element is an array of 1 and -1.
     """
+
+    def __init__(self, num: int, parts: Any = None):
+        self.labels = Labels("Signs", num, parts, 1)
 
     @property
     def order(self) -> int:
@@ -247,6 +247,9 @@ class SignedPermutations(AbstractLabelGroup):
     as of a layer of hidden units with an odd activation such as tanh. The
     representative is that of `Permutations`, after that of `Signs`.
     """
+
+    def __init__(self, num: int, parts: Any = None):
+        self.labels = Labels("SignedPermutations", num, parts, 1)
 
     @property
     def order(self) -> int:
