@@ -53,8 +53,7 @@ class PairBasis(AbstractPairSums):
             negative ones, constant below .3 of it, and of the largest for positive. By
             default -12, and without a cut-off also 2 and 4.
         cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$.
-        cell: Of particles in a periodic cell, as `PeriodicCloud` takes it: distances
-            are those to the nearest images. It needs a cut-off.
+        cell: As of `PeriodicCloud`: distances to nearest images, up to a cut-off.
     """
 
     species: tuple[int, ...]

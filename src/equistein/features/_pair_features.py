@@ -29,10 +29,9 @@ _CHUNK = 2**22  # distances that are looked at together
 
 
 class AbstractPairFeatures(AbstractFeatures):
-    """Features of smoothed distances, constant on the orbits of a cloud.
+    """Features of smoothed distances, constant on the orbits of a `PointCloud`.
 
-    Of a `PointCloud`, or in a cell of a `PeriodicCloud`, whose distances are those of
-    the nearest images.
+    Or of a `PeriodicCloud`, by the distances of nearest images.
     """
 
     species: eqx.AbstractVar[tuple[int, ...]]
@@ -209,7 +208,7 @@ class SortedDistances(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
-    cloud: None = eqx.field(default=None, init=False)
+    cloud: PeriodicCloud | None = eqx.field(default=None, init=False)
 
     def __call__(self, point: Point) -> Features:
         distances = self.distances(point)
@@ -232,7 +231,7 @@ class SortedRowSums(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
-    cloud: None = eqx.field(default=None, init=False)
+    cloud: PeriodicCloud | None = eqx.field(default=None, init=False)
 
     def __call__(self, point: Point) -> Features:
         return self._sorted(point, lambda distances: distances)
@@ -277,7 +276,7 @@ class PairHistogram(AbstractPairSums):
     num_centers: int
     width: float
     epsilon: float
-    cloud: None = eqx.field(default=None, init=False)
+    cloud: PeriodicCloud | None = eqx.field(default=None, init=False)
 
     def __init__(
         self,

@@ -143,43 +143,36 @@ class PeriodicCloud(AbstractGroup):
                 "shorter one, or repeat the cell."
             )
 
-    def minimum_image(
-        self, differences: Float[Array, "*batch dim"]
-    ) -> Float[Array, "*batch dim"]:
+    def minimum_image(self, gaps: Float[Array, "*batch dim"]) -> Array:
         """Return differences of particles to their nearest images.
 
         Of a cell that is not rectangular, only up to `longest_cutoff`.
         """
-        return jnp.stack(self.nearest(list(jnp.moveaxis(differences, -1, 0))), axis=-1)
+        return jnp.stack(self.nearest(list(jnp.moveaxis(gaps, -1, 0))), axis=-1)
 
     def nearest(self, differences: Sequence[Array]) -> list[Array]:
         """Return the same for differences given as one array for each axis."""
         inverse = np.linalg.inv(self.cell)
         turns = [jnp.round(_combined(differences, column)) for column in inverse.T]
-        rows = np.array(self.cell).T
-        pairs = zip(differences, rows, strict=True)
+        pairs = zip(differences, np.array(self.cell).T, strict=True)
         return [gap - _combined(turns, row) for gap, row in pairs]
 
     def wrap(self, point: Point) -> Point:
         """Return the point with its particles in the cell."""
         self.check_shape(point.shape)
         cell = jnp.asarray(self.cell, point.dtype)
-        inside = matmul(point, jnp.linalg.inv(cell))
-        return matmul(inside - jnp.floor(inside), cell)
+        return matmul(matmul(point, jnp.linalg.inv(cell)) % 1, cell)
 
     @accept_integer_key
     def start(self, key: AnyKey, num: int) -> Float[Array, "num atom dim"]:
-        """Draw points whose particles are near the sites of a grid, in any order.
-
-        They are shaken by a twentieth of the distance between particles.
-        """
+        """Draw points whose particles are near the sites of a grid, in any order."""
         spacing = (self.volume / len(self.species)) ** (1 / self.dim)
         lengths = np.linalg.norm(self.cell, axis=1)
         counts = np.ceil(lengths / spacing - 1e-6).astype(int)
         places = [(np.arange(count) + 0.5) / count for count in counts]
         grid = np.stack(np.meshgrid(*places), axis=-1).reshape(-1, self.dim)
-        sites = jnp.asarray(grid @ np.array(self.cell), float)
         site_key, noise_key = jr.split(key)
+        sites = jnp.asarray(grid @ np.array(self.cell), float)
         chosen = lambda key: jr.permutation(key, sites)[: len(self.species)]
         noise = jr.normal(noise_key, (num, len(self.species), self.dim))
         return jax.vmap(chosen)(jr.split(site_key, num)) + 0.05 * spacing * noise
@@ -213,19 +206,17 @@ class PeriodicCloud(AbstractGroup):
     @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> PeriodicMotion:
         rotation_key, shift_key, permutation_key = jr.split(key, 3)
-        rotations = jnp.asarray(self.rotations(), float)
-        chosen = rotations[jr.randint(rotation_key, (num,), 0, len(rotations))]
-        places = jr.uniform(shift_key, (num, self.dim))
-        shifts = matmul(places, jnp.asarray(self.cell))
-        keys = jr.split(permutation_key, num)
-        orders = jax.vmap(self._cloud.sample_permutation)(keys)
-        return PeriodicMotion(chosen, shifts, orders)
+        rotations = jr.choice(
+            rotation_key, jnp.asarray(self.rotations(), float), (num,)
+        )
+        shifts = matmul(jr.uniform(shift_key, (num, self.dim)), jnp.asarray(self.cell))
+        orders = self._cloud.sample(permutation_key, num).permutation
+        return PeriodicMotion(rotations, shifts, orders)
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
-        rotations = jnp.asarray(self.rotations(), point.dtype)
         centered = jax.vmap(lambda rotation: self._centered(rotate(rotation, point)))
-        points, ranks = centered(rotations)
+        points, ranks = centered(jnp.asarray(self.rotations(), point.dtype))
         return self._cloud.sort(points[jnp.argmax(ranks)])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -263,8 +254,7 @@ def as_cell(cell: Any) -> Cell:
         found = np.zeros((0, 0))
     good = found.shape in ((1, 1), (2, 2), (3, 3)) and np.isfinite(found).all()
     if good:  # the volume, over that of a rectangular cell
-        sides = np.prod(np.linalg.norm(found, axis=1))
-        good = abs(np.linalg.det(found)) > 1e-9 * sides
+        good = abs(np.linalg.det(found)) > 1e-9 * np.prod(np.linalg.norm(found, axis=1))
     if not good:
         raise ValueError(
             "`cell` must be the sides of a rectangular cell, as (8.6, 8.6, 8.6), or "
@@ -276,8 +266,8 @@ def as_cell(cell: Any) -> Cell:
 
 def _combined(arrays: Sequence[Array], factors: np.ndarray) -> Array:
     """Return the sum of arrays times factors, without those that are 0."""
-    terms = [float(c) * array for c, array in zip(factors, arrays, strict=True) if c]
-    return functools.reduce(jnp.add, terms)
+    pairs = zip(factors, arrays, strict=True)
+    return functools.reduce(jnp.add, [float(c) * array for c, array in pairs if c])
 
 
 @functools.lru_cache(16)
