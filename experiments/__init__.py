@@ -19,6 +19,7 @@ MODULES = {
     "cluster": "cluster",
     "alanine-dipeptide": "alanine_dipeptide",
     "lj13": "lj13",
+    "lj55": "lj55",
     "objectives": "objectives",
     "learning-curves": "learning_curves",
     "molecules": "molecules",

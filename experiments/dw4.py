@@ -12,11 +12,12 @@ from jaxtyping import Array, Float
 
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import proportions, wasserstein_1d
+from equistein.models import LinearSettings
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima
 from experiments._engine import Entry, Experiment, Key, Particles, Trial
 from experiments._figures import configurations, histograms
-from experiments._systems import CloudConfig, learn_clouds, SYSTEMS, TINY
+from experiments._systems import CloudConfig, fit_as_set, learn_clouds, SYSTEMS, TINY
 
 DW4_SYSTEM = SYSTEMS["dw4"]
 TARGET = DW4_SYSTEM.target
@@ -31,11 +32,13 @@ class DW4Config(CloudConfig):
 
     Attributes:
         copies: Noisy copies of each of the five minima in the data.
+        linear_steps: Steps to draw a sample of the linear energy.
     """
 
     num_epochs: int = 120
     cooling_fraction: float = 0.0
     copies: int = 200
+    linear_steps: int = 2_000
 
 
 @functools.cache
@@ -61,8 +64,12 @@ def entries(config: DW4Config) -> list[Entry]:
     def data() -> Particles:
         return noisy_copies(jr.key(1), minima().points, config.copies, _NOISE)
 
-    def learned(group: AbstractGroup, trial: Trial) -> Outcome:
-        fitted, key = learn_clouds(config, trial, group, data())
+    def learned(group: AbstractGroup, by_solve: bool, trial: Trial) -> Outcome:
+        if by_solve:
+            settings = LinearSettings(sample_steps=config.linear_steps)
+            fitted, key = fit_as_set(settings, trial, group, data())
+        else:
+            fitted, key = learn_clouds(config, trial, group, data())
         samples = jax.vmap(TARGET.group.project)(fitted.sample(key, num))
         kept = {"history": fitted.history, "events": fitted.events}
         return described(data(), samples, **kept)
@@ -82,7 +89,7 @@ def entries(config: DW4Config) -> list[Entry]:
         ),
         Entry(
             "plain",
-            functools.partial(learned, Trivial()),
+            functools.partial(learned, Trivial(), False),
             "The network sees coordinates: what it learns of a configuration says "
             "nothing about the same configuration turned or relabeled.",
             label="plain EBM, SVGD",
@@ -90,10 +97,18 @@ def entries(config: DW4Config) -> list[Entry]:
         ),
         Entry(
             "equivariant",
-            functools.partial(learned, TARGET.group),
+            functools.partial(learned, TARGET.group, False),
             "The network sees sorted distances, and the sampler's kernel is pulled "
             "back along them.",
             label="equivariant EBM, E-SVGD",
+            trains=True,
+        ),
+        Entry(
+            "linear",
+            functools.partial(learned, TARGET.group, True),
+            "Functions of distance, by one solve. No data are between the states: what "
+            "it says of their fractions is a guess.",
+            label="linear energy, one solve",
             trains=True,
         ),
         Entry(FLOOR, floor, label="data", num_seeds=10),
@@ -134,7 +149,7 @@ DW4 = Experiment(
     headlines=("energy_w2", "largest_error_of_a_fraction", "states_found"),
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",
     presets={
-        "smoke": DW4Config(copies=20, **TINY),
+        "smoke": DW4Config(copies=20, linear_steps=8, **TINY),
         "quick": DW4Config(num_particles=128),
         "paper": DW4Config(num_seeds=5),
     },
