@@ -29,6 +29,8 @@ demo: install
 # what takes long to compile. To write down the rest takes as long as to compile it.
 FLAGS = $$($(BIN)/python tests/xla_flags.py)
 PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
+# The quick tests run as users do; the slow ones check what has an annotation inside too.
+TYPES = --jaxtyping-packages=equistein,beartype.beartype
 QUICKLY = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(PYTEST)
 test test-slow test-matrix coverage mutants: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
 test test-slow coverage mutants: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
@@ -40,7 +42,7 @@ test: install
 
 test-slow: install
 	$(BIN)/python -m pip install $(PIP) --editable ".[ase,pymc]"
-	$(QUICKLY) -m "slow and not heavy"
+	$(QUICKLY) -m "slow and not heavy" $(TYPES)
 	$(PYTEST) -m heavy
 
 # The branches that the quick tests take, apart from plotting and texts; with

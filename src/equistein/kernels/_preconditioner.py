@@ -57,9 +57,9 @@ class Preconditioner(eqx.Module):
 
     center: Point
     factor: Float[Array, "dim *dim"]
-    inverse: Float[Array, "dim *dim"]
+    inverse: Float[Array, "free *free"]
     log_det: Scalar
-    growth: Float[Array, " dim"]
+    growth: Float[Array, " column"]
 
     @classmethod
     def unit(cls, center: Point) -> "Preconditioner":
