@@ -27,7 +27,7 @@ METRICS = {
 LABELED = [name for name, (_, given) in METRICS.items() if "labels" in given]
 HOST = {  # whose answer depends on numbers that are not known while traced
     "annealed_importance_sampling", "free_energy", "geometric_wasserstein", "reweight",
-    "summarize_chains",
+    "radial_distribution", "summarize_chains",
 }  # fmt: skip
 OF_NUMBERS = [
     (name, argument)

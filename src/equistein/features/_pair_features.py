@@ -29,14 +29,10 @@ _CHUNK = 2**22  # distances that are looked at together
 
 
 class AbstractPairFeatures(AbstractFeatures):
-    """Features of smoothed distances, constant on the orbits of a `PointCloud`.
-
-    Or of a `PeriodicCloud`, by the distances of nearest images.
-    """
+    """Features of smoothed distances, constant on the orbits of a cloud."""
 
     species: eqx.AbstractVar[tuple[int, ...]]
     epsilon: eqx.AbstractVar[float]
-    cloud: eqx.AbstractVar[PeriodicCloud | None]
 
     def __check_init__(self):
         name = type(self).__name__
@@ -49,7 +45,7 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> PointCloud | PeriodicCloud:
         dim = shape[-1] if shape else 1
-        group = self.cloud or PointCloud(self.species, dim)
+        group = cell_of(self) or PointCloud(self.species, dim)
         group.check_shape(shape)
         return group
 
@@ -68,7 +64,8 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def nearest(self, gaps: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
         """Return differences to the nearest images, if there is a cell."""
-        return gaps if self.cloud is None else self.cloud.minimum_image(gaps)
+        cloud = cell_of(self)
+        return gaps if cloud is None else cloud.minimum_image(gaps)
 
     def _gaps(self, point: Point) -> Float[Array, "pair dim"]:
         self.group(point.shape)
@@ -162,7 +159,7 @@ def distance_ranges(
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
         gaps = rows[:, first] - rows[:, second]
-        if features.cloud is not None:
+        if cell_of(features):
             gaps = np.asarray(features.nearest(jnp.asarray(gaps)))
         lengths = np.linalg.norm(gaps, axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
@@ -171,6 +168,11 @@ def distance_ranges(
     floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
     ends = np.maximum(least, floor), np.maximum(most, floor)
     return tuple(zip(*(end.tolist() for end in ends), strict=True))
+
+
+def cell_of(features: AbstractPairFeatures) -> PeriodicCloud | None:
+    """Return the group of particles in a cell, of features that have a `cloud`."""
+    return getattr(features, "cloud", None)
 
 
 def cloud_in(
@@ -208,7 +210,6 @@ class SortedDistances(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
-    cloud: PeriodicCloud | None = eqx.field(default=None, init=False)
 
     def __call__(self, point: Point) -> Features:
         distances = self.distances(point)
@@ -231,7 +232,6 @@ class SortedRowSums(AbstractPairFeatures):
 
     species: tuple[int, ...] = eqx.field(converter=encode_species)
     epsilon: float = eqx.field(default=1e-2, converter=float)
-    cloud: PeriodicCloud | None = eqx.field(default=None, init=False)
 
     def __call__(self, point: Point) -> Features:
         return self._sorted(point, lambda distances: distances)
@@ -276,7 +276,6 @@ class PairHistogram(AbstractPairSums):
     num_centers: int
     width: float
     epsilon: float
-    cloud: PeriodicCloud | None = eqx.field(default=None, init=False)
 
     def __init__(
         self,
