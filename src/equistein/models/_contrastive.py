@@ -55,7 +55,6 @@ from equistein.samplers import (
 from equistein.training import (
     AbstractInitial,
     AbstractNegatives,
-    AbstractObjective,
     Blurred,
     Box,
     check_classes,
@@ -228,11 +227,18 @@ def contrastive_model(
         sampler, initial, num_steps=settings.sample_steps,
         num_at_once=settings.sample_at_once,
     )  # fmt: skip
+    objective: Any = ContrastiveDivergence(negatives, settings.regularization)
+    weight = settings.label_weight
+    known, classes = labels is not None and weight > 0, num_classes_of(labels)
+    if known and classes:
+        objective = objective + weight * CrossEntropy()
+    if settings.data_noise:
+        objective = Blurred(objective, settings.data_noise)
+    if known and not classes:  # known energies are those of the points themselves
+        objective = objective + weight * SquaredError()
     batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
-    return model_of(
-        settings, energy, _objective(negatives, labels, settings), generator,
-        max(_BATCHES, _EPOCHS * batches), batches,
-    )  # fmt: skip
+    num = max(_BATCHES, _EPOCHS * batches)
+    return model_of(settings, energy, objective, generator, num, batches)
 
 
 def _samplers(
@@ -271,21 +277,3 @@ def _samplers(
         reset_to_data=settings.reset_to_data, **options,
     )  # fmt: skip
     return negatives, sampler(decaying)
-
-
-def _objective(
-    negatives: AbstractNegatives, labels: Any, settings: ContrastiveSettings
-) -> AbstractObjective:
-    """Return contrastive divergence, and what the labels are learned by."""
-    objective: AbstractObjective = ContrastiveDivergence(
-        negatives, settings.regularization
-    )
-    weight = settings.label_weight
-    known, classes = labels is not None and weight > 0, num_classes_of(labels)
-    if known and classes:
-        objective = objective + weight * CrossEntropy()
-    if settings.data_noise:
-        objective = Blurred(objective, settings.data_noise)
-    if known and not classes:  # known energies are those of the points themselves
-        objective = objective + weight * SquaredError()
-    return objective

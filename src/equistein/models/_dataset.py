@@ -52,7 +52,12 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         )
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
     if has_molecules:
-        dataset = _read_molecules(path, problem)
+        _check(
+            (problem.group, problem.dim or 3) == ("point-cloud", 3),
+            f"{path} holds molecules: give --group point-cloud, and no --dim.",
+        )
+        options = {name: getattr(problem, name) for name in READ_OPTIONS}
+        dataset = Dataset.of_molecules(read_frames(path, **options), str(path))
     else:
         dataset = _read_points(path, problem, problem.stream or large)
     num = len(dataset.points)
@@ -138,17 +143,6 @@ def _with_group(
     )
     species = problem.species.split() if problem.species else [0] * points.shape[1]
     return points, PointCloud(species, dim)
-
-
-def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return centered molecules; energies and forces that are unknown are NaN."""
-    _check(
-        (problem.group, problem.dim or 3) == ("point-cloud", 3),
-        f"{path} holds molecules: give --group point-cloud, and no --dim.",
-    )
-    options = {name: getattr(problem, name) for name in READ_OPTIONS}
-    frames = read_frames(path, **options)
-    return Dataset.of_molecules(frames, str(path))
 
 
 def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:

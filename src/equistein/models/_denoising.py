@@ -99,22 +99,8 @@ def denoising_model(
 
     The default settings suit small molecules.
     """
-    settings = settings or DenoisingSettings()
-    shape = data.shape[1:]
-    wanted = min(max(_BATCHES, _BATCHES_PER_POINT * len(data)), _MOST_BATCHES)
-    steps = _diffusion_steps(energy, shape, settings)
-    return model_of(
-        settings, energy, NoiseConditionalScoreMatching(),
-        ReverseDiffusion(steps, shape, settings.sample_at_once, settings.ending),
-        wanted, settings.epoch_batches,
-    )  # fmt: skip
-
-
-def _diffusion_steps(
-    energy: NoiseEnergy, shape: tuple[int, ...], settings: DenoisingSettings
-) -> DiffusionSteps:
-    """Return the steps, whose sizes are set by the least noise."""
-    noise, network = energy.sigma_min, energy.network
+    settings, shape = settings or DenoisingSettings(), data.shape[1:]
+    noise, network = energy.sigma_min, energy.network  # the noise sets the steps
     graph = isinstance(network, EGNN)
     relaxed = graph and network.has_atoms and settings.ending == "mean"
     langevin = setting_or(settings.langevin_step_size, noise**2)
@@ -129,9 +115,15 @@ def _diffusion_steps(
         kernel = kernel_for(energy, shape)
     if temperature is None:
         temperature = _MOLECULE_TEMPERATURE if relaxed else 1.0
-    return DiffusionSteps(
+    steps = DiffusionSteps(
         step_sizes=StepSizes(langevin, stein, clip), num_steps=settings.sample_steps,
         kernel=kernel, temperature=temperature,
+    )  # fmt: skip
+    return model_of(
+        settings, energy, NoiseConditionalScoreMatching(),
+        ReverseDiffusion(steps, shape, settings.sample_at_once, settings.ending),
+        min(max(_BATCHES, _BATCHES_PER_POINT * len(data)), _MOST_BATCHES),
+        settings.epoch_batches,
     )  # fmt: skip
 
 

@@ -49,18 +49,16 @@ def figures(
         lines = {"denoising": (steps, history["denoising_loss"])}
         plots["denoising_loss"] = curves(lines, "loss", x_label="epoch", log_y=True)
     if isinstance(group, PeriodicCloud):
-        found = {
-            name: radial_distribution(jnp.asarray(x), group)
-            for name, x in shown.items()
-        }
-        lines = {name: (g.distances, g.values[None]) for name, g in found.items()}
+        lines = {}
+        for name, points in shown.items():
+            found = radial_distribution(jnp.asarray(points), group)
+            lines[name] = (found.distances, found.values[None])
         plots["radial_distribution"] = curves(
             lines, "g", exact=(1.0, "independent"), x_label="distance"
         )
+        return plots
     if panels:
         plots["shapes" if species else "columns"] = side_by_side(panels)
-    if isinstance(group, PeriodicCloud):
-        return plots
     if species is not None:
         return plots | molecule_pictures(species, shown["samples"])
     return plots | _points(group, shown)

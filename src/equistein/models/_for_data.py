@@ -53,11 +53,9 @@ def for_data(
 ) -> Model | LinearModel | ComparedModel:
     """Return an energy, its training and its generator that suit a group and data.
 
-    The settings choose the network, as `Problem.network` says: `ContrastiveSettings` is
-    for `features`, `DenoisingSettings` for `graph`, `ImageSettings` for `unet`.
-
-    By default they are `DenoisingSettings` for point clouds without labels,
-    `ImageSettings` for images, else `ContrastiveSettings`.
+    The settings choose the network, as in `SETTINGS`. By default they are
+    `DenoisingSettings` for point clouds without labels, `ImageSettings` for images,
+    `LinearSettings` in a periodic cell, else `ContrastiveSettings`.
 
     Labels are the class of each point (whole numbers from 0 on, -1 where unknown), or
     its known energy (floating point, NaN where unknown). The `atomic_numbers` are for a
@@ -129,8 +127,9 @@ def for_dataset(
     numbers = atomic_numbers_of(train.species) if train.species else None
     group = train.group
     if type(settings) is LinearSettings and numbers and isinstance(group, PointCloud):
-        bonds = train.shared_bonds()
-        if bonds:  # they tell more of a molecule than its elements
+        if (
+            bonds := train.shared_bonds()
+        ):  # they tell more of a molecule than its elements
             group = Molecule((bonds, numbers), reflections=group.reflections)
     known = {"settings": settings, "atomic_numbers": numbers}
     model = for_data(key, group, train.points, train.labels, **known)
@@ -139,6 +138,5 @@ def for_dataset(
     if train.forces is not None and train.kelvin is not None:
         forces = train.forces / (BOLTZMANN * train.kelvin)
     if isinstance(model, Model):
-        model = with_forces(model, forces, settings)
-        return dataclasses.replace(model, about=about)
+        return dataclasses.replace(with_forces(model, forces, settings), about=about)
     return dataclasses.replace(model, forces=forces, about=about)

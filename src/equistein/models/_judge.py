@@ -65,9 +65,7 @@ FIT_METRICS: Mapping[str, Metric] = {
     "energy_distance_of_features": Metric("energy distance of features", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms whose bonds sum to their valence", "higher"),
-    "nats_above_normals": Metric(
-        "log p beyond the normal distributions of classes", "higher", "nats"
-    ),
+    "nats_above_normals": Metric("log p beyond normal distributions", "higher", "nats"),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
     "gain_over_normal": Metric("held-out gain over normal distributions", "higher"),
 }
@@ -77,10 +75,7 @@ _COMPARED = (
     "(a smooth histogram of distances for a graph network), or by their coordinates or "
     "pixels once a random element of the group acted on each."
 )
-_LIKELIHOOD = (
-    " The held-out log-likelihood uses log Z by annealed importance sampling, with its "
-    "error."
-)
+_LIKELIHOOD = " Likelihoods use log Z by annealed importance sampling, with its error."
 _MOLECULES = (
     " An atom is stable if its bonds, by a table of lengths, sum to its valence. A "
     "molecule is valid if RDKit accepts it, and novel if its graph is not among the "
@@ -100,6 +95,7 @@ _LOWER = (
     "The learned energies of samples are {:.3g} below those of the data, which spread "
     "by {:.2g}: the data lack such shapes. Give more data, forces, or a topology."
 )
+_GAIN = ("gain_over_normal", "gain_over_normal_error")
 _FAR = 6.0  # spreads
 _LEAST_GAIN = 0.01  # of a loss of denoising
 _UNSURE = 0.5  # nats, of an error with which nothing can be said
@@ -163,8 +159,7 @@ def judge(
         if dataset.kelvin is not None:
             found |= _thermal_numbers(energy, points, dataset.kelvin)
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
-    names = ("gain_over_normal", "gain_over_normal_error")
-    gain, gain_error = (float(numbers.get(name, np.nan)) for name in names)
+    gain, gain_error = (float(numbers.get(name, np.nan)) for name in _GAIN)
     if gain <= gain_error < _UNSURE:
         reasons.append(_NO_GAIN.format(gain, gain_error))
     known, drawn = (values_at(energy, points[:num]) for points in (first, samples))
@@ -223,7 +218,7 @@ def _thermal_numbers(
     """Return the mean learned energy, and the temperature that learned forces suit."""
     numbers = {"mean_energy": float(jnp.mean(values_at(energy, points)))}
     if isinstance(energy.group(points.shape[1:]), PeriodicCloud):
-        return numbers
+        return numbers  # since the virial is that of a molecule
     forces = np.asarray(values_at(jax.grad(energy.log_density), points))
     check = check_thermal(np.asarray(points), BOLTZMANN * kelvin * forces)
     virial = check.estimates["displacement virial"].value
@@ -289,11 +284,10 @@ def _likelihood(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
     """Return log-likelihoods; the error adds two standard errors to that of log Z."""
-    normalizer_key = jr.split(key)[0]
     train, held_out = dataset.train().points, dataset.held_out().points
     # Chains that go back from the data bound log Z from above.
     normalizer = fitted.log_normalizer(
-        normalizer_key, num_particles=256, num_steps=num_steps, samples=train
+        jr.split(key)[0], num_particles=256, num_steps=num_steps, samples=train
     )
     numbers: dict[str, Any] = {
         "log_normalizer": normalizer.value,
@@ -331,8 +325,7 @@ class _ZeroNetwork(eqx.Module):
 def _gain(gains: Array, error: Scalar | float = 0.0) -> dict[str, Any]:
     """Return the mean of what was gained, and two standard errors of it and more."""
     spread = 2 * jnp.std(gains) / len(gains) ** 0.5
-    names = ("gain_over_normal", "gain_over_normal_error")
-    return dict(zip(names, (jnp.mean(gains), error + spread), strict=True))
+    return dict(zip(_GAIN, (jnp.mean(gains), error + spread), strict=True))
 
 
 @check_arguments

@@ -108,50 +108,43 @@ class LinearModel:
         self.energy.group(data.shape[1:]).check_shape(data.shape[1:])
 
 
-def _model_in_cell(
-    group: PeriodicCloud, points: np.ndarray, settings: LinearSettings, has_atoms: bool
-) -> LinearModel:
-    """Return an energy of pairs and, of some atoms, of sums over their neighbors."""
-    options = {"cutoff": group.longest_cutoff, "cell": group.cell}
-    features: AbstractFeatures = PairBasis(
-        group.species, points, num_gaussians=settings.num_gaussians, **options
-    )
-    if has_atoms and 3 <= len(group.species) <= _MOST_EMBEDDED:
-        embedded = TripletBasis(
-            group.species, points, num_radial=0, embedding=_EMBEDDING, **options
-        )
-        features = Concatenated(features, embedded)
-    energy = LinearEnergy(features)
-    return LinearModel(energy=energy, settings=settings, batch_size=len(points))
-
-
 def linear_model(
     group: AbstractGroup, data: Particles, settings: LinearSettings, has_atoms: bool
 ) -> LinearModel:
-    """Return an energy of pairs, and of bonds or of small molecules; or of waves.
+    """Return an energy of pairs, and of bonds or of some atoms; or of waves.
 
     Waves, for other groups, are added to a normal distribution twice as wide as data.
     """
     group.check_shape(data.shape[1:])
-    if isinstance(group, PeriodicCloud):
-        return _model_in_cell(group, np.asarray(data), settings, has_atoms)
-    if not isinstance(group, AbstractCloud):
+    if isinstance(group, AbstractCloud | PeriodicCloud):
+        energy = _energy_of_pairs(group, np.asarray(data), settings, has_atoms)
+    else:
         on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
         symmetry = Radius() if on_sphere and data.ndim == 2 else group
         waves = RandomFeatures(symmetry, settings.num_waves, data)
         normal = fit_linear(0, LinearEnergy(Quadratic(group)), data, progress=False)
         energy = LinearEnergy(waves, TemperedEnergy(normal.energy, _HEAT))
-        return LinearModel(energy=energy, settings=settings, batch_size=len(data))
+    return LinearModel(energy=energy, settings=settings, batch_size=len(data))
+
+
+def _energy_of_pairs(
+    group: AbstractCloud | PeriodicCloud,
+    points: np.ndarray,
+    settings: LinearSettings,
+    has_atoms: bool,
+) -> LinearEnergy:
     if not (group.reflections or isinstance(group, Molecule)):
         raise ValueError("`network` linear needs a `group` with reflections.")
-    few = 3 <= len(group.species) <= _MOST_TRIPLETS
-    points = np.asarray(data)
     if settings.noise is not None:  # the ranges are those of blurred points
         drawn = np.random.default_rng(0).normal(size=(_COPIES, *points.shape))
         points = (points + settings.noise * drawn).reshape(-1, *points.shape[1:])
     # Pairs of elements, beside the bonds: each two kinds of atoms would be too many.
     species = group.atomic_numbers if isinstance(group, Molecule) else group.species
-    pairs = PairBasis(species, points, num_gaussians=settings.num_gaussians)
+    options, triplets, most = {}, {}, _MOST_TRIPLETS
+    if isinstance(group, PeriodicCloud):  # with sums over neighbors, not angles
+        options = {"cutoff": group.longest_cutoff, "cell": group.cell}
+        triplets, most = {"num_radial": 0, "embedding": _EMBEDDING}, _MOST_EMBEDDED
+    pairs = PairBasis(species, points, num_gaussians=settings.num_gaussians, **options)
     features: AbstractFeatures = pairs
     if isinstance(group, Molecule):
         bonded = Bonded(
@@ -159,10 +152,12 @@ def linear_model(
             reflections=group.reflections,
         )  # fmt: skip
         features = Concatenated(pairs, bonded)
-    elif few and has_atoms:
-        features = Concatenated(pairs, TripletBasis(group.species, points))
-    energy = LinearEnergy(features, KnownEnergy(_wall(group, pairs, points), group))
-    return LinearModel(energy=energy, settings=settings, batch_size=len(data))
+    elif has_atoms and 3 <= len(species) <= most:
+        basis = TripletBasis(species, points, **options, **triplets)
+        features = Concatenated(pairs, basis)
+    if isinstance(group, PeriodicCloud):
+        return LinearEnergy(features)
+    return LinearEnergy(features, KnownEnergy(_wall(group, pairs, points), group))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

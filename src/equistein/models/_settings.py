@@ -10,12 +10,11 @@ from equistein.training import Precision
 
 Network = Literal["graph", "features", "unet", "linear", "linear+graph", "auto"]
 
-_OR_ZERO = (
-    "warm_up", "ema", "stein_step_size", "langevin_step_size",
-    "reset_probability", "reset_to_data", "cooling_fraction", "regularization",
-    "label_weight", "data_noise", "held_out", "seed",
-)  # fmt: skip
 _FRACTIONS = ("reset_probability", "reset_to_data", "cooling_fraction")
+_OR_ZERO = (
+    *_FRACTIONS, "warm_up", "ema", "stein_step_size", "langevin_step_size",
+    "regularization", "label_weight", "data_noise", "held_out", "seed",
+)  # fmt: skip
 _BELOW = {"ema": 1, "held_out": 1, "seed": 2**63}
 
 

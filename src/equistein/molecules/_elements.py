@@ -80,8 +80,7 @@ def unit_value(unit: str, kind: Kind) -> float:
 @check_arguments
 def valences_of(symbols: Sequence[str]) -> np.ndarray:
     """Return the valence of each atom, of H, C, N, O and F."""
-    unknown = sorted(set(symbols) - set(VALENCES))
-    if unknown:
+    if unknown := sorted(set(symbols) - set(VALENCES)):
         raise ValueError(
             f"Only {', '.join(VALENCES)} have one valence, but got "
             f"{', '.join(unknown)}: use `perceive`."

@@ -99,9 +99,6 @@ def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
     return interpret(pathlib.Path("atoms"), frames, options)
 
 
-# ----------------------------------------------------------------------- text
-
-
 def _text_lines(path: pathlib.Path) -> list[str]:
     check_read_size("it", 2 * path.stat().st_size, _REMEDY)
     try:
@@ -129,41 +126,33 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         end = at + 2 + int(count)
         where = f"frame {num} (line {at + 1})"
         rows = [line.split() for line in lines[at + 2 : end]]
-        is_last = end >= len(lines)
-        if len(rows) < int(count) or (is_last and len(rows[-1]) < 4):
+        if len(rows) < int(count) or (end >= len(lines) and len(rows[-1]) < 4):
             raise CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
         try:
             entries = _entries(lines[at + 1])
             cell, columns = _cell_of(entries), _columns(entries)
         except ValueError as error:
             raise ValueError(f"line {at + 2}: {error}") from None
-        positions, vectors = _numbers(rows, at + 3, columns)
+        least = max(column.stop for column in columns.values())
+        for line, row in enumerate(rows, at + 3):
+            # A number may be the element's, or that of the row.
+            is_unclear = len(columns) == 2 and len(row) > least and row[0].isdecimal()
+            if len(row) < least or is_unclear:
+                raise ValueError(
+                    f"line {line}: expected an element and three coordinates, or "
+                    f"{least} columns named by `Properties`, but got "
+                    f"{' '.join(row)[:60]!r}."
+                )
+            moves = row[columns.get("move_mask", slice(0))]
+            if not {word.lower() for word in moves} <= {"t", "true", "1"}:
+                raise ValueError(f"line {line}: {_FIXED}")
         names = [row[columns["species"].start] for row in rows]
-        yield Frame(where, names, positions, entries, vectors, cell)
+        vectors = {
+            name: np.array([[number(word) for word in row[column]] for row in rows])
+            for name, column in columns.items() if column.stop - column.start == 3
+        }  # fmt: skip
+        yield Frame(where, names, vectors.pop("pos"), entries, vectors, cell)
         at, num = end, num + 1
-
-
-def _numbers(
-    rows: Sequence[list[str]], first: int, columns: Mapping[str, slice]
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return positions and other vectors of rows, which begin at the line `first`."""
-    least = max(column.stop for column in columns.values())
-    moves = columns.get("move_mask", slice(0))
-    for line, row in enumerate(rows, first):
-        # A number may be the element's, or that of the row.
-        is_unclear = len(columns) == 2 and len(row) > least and row[0].isdecimal()
-        if len(row) < least or is_unclear:
-            raise ValueError(
-                f"line {line}: expected an element and three coordinates, or {least} "
-                f"columns named by `Properties`, but got {' '.join(row)[:60]!r}."
-            )
-        if not {word.lower() for word in row[moves]} <= {"t", "true", "1"}:
-            raise ValueError(f"line {line}: {_FIXED}")
-    vectors = {
-        name: np.array([[number(word) for word in row[column]] for row in rows])
-        for name, column in columns.items() if column.stop - column.start == 3
-    }  # fmt: skip
-    return vectors.pop("pos"), vectors
 
 
 def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
@@ -202,12 +191,10 @@ def _cell_of(entries: Mapping[str, str]) -> np.ndarray | None:
     if re.fullmatch(_NOT_PERIODIC, small.get("pbc", lattice)):
         return None
     edges = np.array([number(word) for word in lattice.replace(",", " ").split()])
-    if edges.size != 9 or not re.fullmatch(_ALL_PERIODIC, small.get("pbc", "t t t")):
+    spans = edges.size == 9 and 0 < abs(np.linalg.det(edges.reshape(3, 3))) < np.inf
+    if not (spans and re.fullmatch(_ALL_PERIODIC, small.get("pbc", "t t t"))):
         raise ValueError(_PERIODIC)
-    cell = edges.reshape(3, 3)
-    if not abs(np.linalg.det(cell)) > 0:
-        raise ValueError(_PERIODIC)
-    return cell
+    return edges.reshape(3, 3)
 
 
 def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -218,7 +205,10 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
         if record == "CRYST1" and any(number(length) > 1 for length in cell):
             raise ValueError(f"line {index}: {_PERIODIC}")
         if record in ("ATOM", "HETATM"):
-            names.append(_pdb_element(line))
+            # Without an element in its columns, the name in a known residue has it.
+            name = line[12:16] if line[17:20].strip() in _RESIDUES else ""
+            given = re.sub("[^A-Za-z]", "", line[76:78])
+            names.append(given or name.strip(" 0123456789")[:1])
             whole = line if len(line) >= 54 else ""
             at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
         elif record in ("MODEL", "ENDMDL", "END") and names:
@@ -226,16 +216,6 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
                 raise CutError(f"frame {num} is cut: the file ends in it.")
             yield Frame(f"frame {num}", names, np.array(at), {}, {})
             num, size, names, at = num + 1, len(names), [], []
-
-
-def _pdb_element(line: str) -> str:
-    """Return the element in its columns, or that of a name in a known residue."""
-    given = re.sub("[^A-Za-z]", "", line[76:78])
-    name = line[12:16].strip(" 0123456789") if line[17:20].strip() in _RESIDUES else ""
-    return given or name[:1]
-
-
-# ------------------------------------------------------------- other libraries
 
 
 def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -261,11 +241,11 @@ def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
     frames = iread(path, index=":")
     for num in itertools.count():
         try:
-            atoms = next(frames)
-        except StopIteration:
-            return
+            atoms = next(frames, None)
         except Exception as error:  # a damaged file can raise anything
             raise CutError(f"frame {num} is cut or damaged: {error!r}.") from None
+        if atoms is None:
+            return
         yield _frame_of(atoms, f"frame {num}")
 
 
@@ -312,8 +292,7 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
     try:
         with zipfile.ZipFile(path) as archive:
             held = ", ".join(archive.namelist()).replace(".npy", "")
-            size = sum(part.file_size for part in archive.infolist())
-        check_read_size("it", size)
+            check_read_size("it", sum(part.file_size for part in archive.infolist()))
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))

@@ -43,6 +43,7 @@ ENERGY_UNIT = r"(?i:(?<![a-z])(?:m?ev|hartrees?|ha|eh|ry|kcal|kj|a\.u\.)(?![a-z]
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?")
 _FRAME = 512  # bytes of memory
+_ROUNDED = 1e-4  # of the longest edge of a cell
 _TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
 
 
@@ -134,8 +135,7 @@ def interpret(
 def _molecules(
     every: Iterable[Frame], ending: str, options: Mapping[str, Any]
 ) -> Molecules:
-    other = ", ".join(set(options) - set(READ_OPTIONS))
-    if other:
+    if other := ", ".join(set(options) - set(READ_OPTIONS)):
         raise ValueError(f"`read_molecules` has no option {other}.")
     options = dict.fromkeys(READ_OPTIONS) | dict(options)
     frames, notes = [], []
@@ -162,11 +162,11 @@ def _molecules(
     }
     units = _units(frames, options, keys, notes)
     wanted = options["formula"] and formula(atoms_of(options["formula"]))
-    molecules = [
-        _molecule(frame, elements, keys, units, options["charge"])
-        for frame, elements in zip(frames, symbols, strict=True)
+    chosen = [
+        (frame, elements) for frame, elements in zip(frames, symbols, strict=True)
         if wanted is None or formula(elements) == wanted
-    ]
+    ]  # fmt: skip
+    molecules = [_molecule(*each, keys, units, options["charge"]) for each in chosen]
     others = len(frames) - len(molecules)
     if not molecules:
         has = ", ".join({formula(each): 0 for each in symbols})
@@ -174,7 +174,8 @@ def _molecules(
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
-    if (cell := _check_cells(molecules)) is not None:
+    _check_cells([frame for frame, _ in chosen])
+    if (cell := molecules[0].cell) is not None:
         lengths = " x ".join(f"{edge:.4g}" for edge in np.linalg.norm(cell, axis=1))
         notes.append(
             f"A periodic cell, {lengths} Angstrom. If the atoms are isolated, write "
@@ -297,25 +298,16 @@ def _units(
     return {k: unit_value(units.get(k, unit), k) for k, unit in _UNITS.items()}
 
 
-def _check_cells(molecules: Sequence[Molecule]) -> np.ndarray | None:
-    """Return the cell of all frames, or raise if they have several."""
-    first = molecules[0].cell
-    for index, molecule in enumerate(molecules):
-        cell = molecule.cell
-        if cell is None or first is None:
-            is_same = cell is first
-        else:
-            is_same = np.allclose(cell, first, rtol=1e-4)
-        if not is_same:
+def _check_cells(frames: Sequence[Frame]) -> None:
+    """Raise if frames have several cells, whose edges differ by more than rounding."""
+    cells = [np.zeros((3, 3)) if each.cell is None else each.cell for each in frames]
+    for frame, cell in zip(frames, cells, strict=True):
+        if np.abs(cell - cells[0]).max() > _ROUNDED * np.abs(cells[0]).max():
             raise ValueError(
-                f"the cell of frame {index}, {_text(cell)}, is another than that of "
-                f"frame 0, {_text(first)}: give frames of one cell."
+                f"the cell of {frame.where}, {cell.round(4).tolist()}, is another than "
+                f"that of {frames[0].where}, {cells[0].round(4).tolist()}: give frames "
+                "of one cell, or all of none."
             )
-    return first
-
-
-def _text(cell: np.ndarray | None) -> str:
-    return "none" if cell is None else str(cell.round(4).tolist())
 
 
 def _check_distances(molecules: Sequence[Molecule]) -> None:

@@ -35,10 +35,9 @@ def stereo_smiles(
 def main_hand(
     symbols: Sequence[str], molecules: np.ndarray
 ) -> tuple[Pair, float] | None:
-    """Return the `stereo_smiles` of most molecules, and how many have not its mirror's.
+    """Return the `stereo_smiles` of most molecules, and the fraction of that hand.
 
-    None if they are achiral or of several kinds, few, or RDKit is not installed. The
-    fraction is 1 if all have the same hand.
+    None if they are achiral or of several kinds, few, or RDKit is not installed.
     """
     if not has_rdkit() or not len(molecules):
         return None

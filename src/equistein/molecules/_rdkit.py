@@ -16,8 +16,6 @@ _STRETCHED = 1.25  # the same where molecules vibrate
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 _MAX_FORMS = 50  # resonance structures
 _MOST_MATCHES = 1_000_000
-_SEED = 1  # of embedding
-_RELAXATION = 2_000  # iterations
 _CHARGED = (  # groups of stable molecules, each with all of its charged atoms
     "[N+X3](=*)[O-X1]", "[n+][O-X1]", "[N+X4H0][O-X1]", "[N+X2](#*)[O-X1]",  # N-oxides
     "[C-X1]#[N+,O+]", "[#7-,#7-2]~[N+X2]#N", "[N-X1]=[N+X2]=*", "N#[N+X2][#6-]",
@@ -89,7 +87,12 @@ def perceive(
     if len(chem.GetMolFrags(mol)) > 1:
         return Perceived(None, "several fragments")
     problem, candidates = "no bond orders fit", []
-    for order in _atom_orders(mol):
+    # In some orders of the atoms RDKit misses charges, as in NO2.
+    numbers = [atom.GetAtomicNum() for atom in mol.GetAtoms()]
+    given = list(range(len(numbers)))
+    heavy_last = sorted(given, key=lambda index: numbers[index])
+    others = [heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
+    for order in [given, *(others if {7, 16}.intersection(numbers) else [])]:
         ordered = chem.RenumberAtoms(mol, order)
         try:
             chem.rdDetermineBonds.DetermineBondOrders(
@@ -110,15 +113,6 @@ def perceive(
         if found is not None and _problem(found, charge) is None:
             return Perceived(graph_smiles(found), None, found)
     return Perceived(None, problem)
-
-
-def _atom_orders(mol: Any) -> list[list[int]]:
-    """Return orders of the atoms, in some of which RDKit misses charges, as in NO2."""
-    numbers = [atom.GetAtomicNum() for atom in mol.GetAtoms()]
-    given = list(range(len(numbers)))
-    heavy_last = sorted(given, key=lambda index: numbers[index])
-    others = [heavy_last, heavy_last[::-1], given[::2] + given[1::2]]
-    return [given, *(others if {7, 16}.intersection(numbers) else [])]
 
 
 def _problem(mol: Any, charge: int) -> str | None:
@@ -169,9 +163,7 @@ def bonds_of(mol: Any) -> np.ndarray:
 def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     """Return positions of a graph, by ETKDG and relaxed by MMFF94, or None.
 
-    Args:
-        smiles: The graph.
-        symbols: The elements of its atoms, in the order of the positions.
+    The `symbols` are the elements of its atoms, in the order of the positions.
     """
     chem = rdkit()
     from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
@@ -187,11 +179,10 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
             f"got {' '.join(symbols)}."
         )
     settings = rdDistGeom.ETKDGv3()
-    settings.randomSeed, settings.maxIterations = _SEED, 50
-    if rdDistGeom.EmbedMolecule(mol, settings) != 0:
-        return None
-    if rdForceFieldHelpers.MMFFOptimizeMolecule(mol, maxIters=_RELAXATION) != 0:
-        return None
+    settings.randomSeed, settings.maxIterations = 1, 50
+    relax = rdForceFieldHelpers.MMFFOptimizeMolecule
+    if rdDistGeom.EmbedMolecule(mol, settings) or relax(mol, maxIters=2_000):
+        return None  # either has failed: 0 is success
     order = np.empty(len(names), int)
     order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
     positions = mol.GetConformer().GetPositions()[order]
@@ -273,8 +264,6 @@ def geometry(mols: Sequence[Any]) -> Geometry:
                 ends = sorted((names[first], names[last]))
                 angle = GetAngleDeg(shape, first, at, last)
                 angles[ends[0] + names[at] + ends[1]].append(angle)
-    first = lambda lists: sorted(lists, key=lambda name: (-len(lists[name]), name))
-    ordered = (
-        {k: np.array(lists[k]) for k in first(lists)} for lists in (bonds, angles)
-    )
-    return Geometry(*ordered)
+    rank = lambda item: (-len(item[1]), item[0])
+    ordered = lambda lists: {k: np.array(v) for k, v in sorted(lists.items(), key=rank)}
+    return Geometry(ordered(bonds), ordered(angles))

@@ -88,11 +88,9 @@ def check_thermal(
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
-    unit, found = BOLTZMANN * (kelvin or 1.0), ThermalCheck({}, {})
+    unit = BOLTZMANN * (kelvin or 1.0)
     f = np.zeros(0) if forces is None else np.asarray(forces[rows], np.float64)
-    if forces is not None:
-        found = _virials_and_balance(x, f, unit)
-    estimates = {**found.estimates}
+    estimates, balance = _virials_and_balance(x, f, unit) if len(f) else ({}, {})
     if energies is not None and kelvin:
         squares = ((energies - np.mean(energies))[rows] / unit) ** 2
         value, error = _estimate(squares, _displacements(x)[1] / 2)
@@ -100,35 +98,32 @@ def check_thermal(
         estimates["width of energies"] = width
     if forces is not None and energies is not None:
         estimates |= _energy_over_work(positions, forces, energies)
-    found = found._replace(estimates=estimates)
+    found = ThermalCheck(estimates, balance)
     causes = _causes_of_forces(found, kelvin, x, f) if len(f) else ()
     return found._replace(causes=causes or _causes_of_energies(found))
 
 
-def _virials_and_balance(x: np.ndarray, f: np.ndarray, unit: float) -> ThermalCheck:
+def _virials_and_balance(
+    x: np.ndarray, f: np.ndarray, unit: float
+) -> tuple[dict[str, Estimate], dict[str, float]]:
+    # A part is an atom with all at a distance that varies little; often there is one.
+    some = x[:: max(1, len(x) // 100)]
+    lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
+    parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid if row.sum() > 1}
     work, directions = np.zeros(len(x)), np.zeros(len(x))
-    for part in _rigid_parts(x):  # of a molecule that keeps its shape there is one
+    for part in map(list, parts or [range(x.shape[1])]):
         moved, divergence = _displacements(x[:, part])
         work -= np.sum(moved * f[:, part], axis=(1, 2)) / unit
         directions += divergence
     virial = _estimate(-np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3)
     virials = {"virial": virial, "displacement virial": _estimate(work, directions)}
     sizes = np.linalg.norm(f, axis=-1)
-    arms = {"net force": 1.0, "net torque": np.linalg.norm(x, axis=-1)}
-    balance = {}
-    for (name, arm), v in zip(arms.items(), (f, np.cross(x, f)), strict=True):
+    torque, balance = (np.cross(x, f), sizes * np.linalg.norm(x, axis=-1)), {}
+    for name, (v, size) in {"net force": (f, sizes), "net torque": torque}.items():
         net = np.linalg.norm(v.sum(axis=1), axis=-1).sum()
-        balance[name] = float(net / max(np.sum(sizes * arm), 1e-99))
-    return ThermalCheck(virials, balance)
-
-
-def _rigid_parts(x: np.ndarray) -> list[list[int]]:
-    """Return for each atom those at a distance that varies little, each part once."""
-    some = x[:: max(1, len(x) // 100)]
-    lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
-    rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
-    parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid}
-    return [list(part) for part in parts if len(part) > 1] or [[*range(x.shape[1])]]
+        balance[name] = float(net / max(size.sum(), 1e-99))
+    return virials, balance
 
 
 def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

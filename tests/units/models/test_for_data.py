@@ -23,6 +23,7 @@ from equistein.groups import (
     Direct,
     ImageRotations,
     Orthogonal,
+    PeriodicCloud,
     PointCloud,
     SpecialOrthogonal,
     Trivial,
@@ -214,6 +215,7 @@ def test_an_unknown_continuous_group_has_neither_network_nor_kernel(key):
         (SpecialOrthogonal(3), (4, 3), "one vector"),
         (PointCloud((0, 0), 2, reflections=False), (2, 2), "mirror images"),
         (PointCloud((0, 0), 2), (3, 2), "acts on points of shape"),
+        (PeriodicCloud((0, 0), (9, 9), reflections=False), (2, 2), "with reflections"),
     ],
 )
 def test_a_symmetry_that_does_not_suit_is_refused(group, shape, words, key):

@@ -197,8 +197,17 @@ def test_several_cells_are_refused(write):
         for size in (9, 8)
     )
     for other in (second, WATER):
-        with pytest.raises(XYZError, match="cell of frame 1, .* than that of frame 0"):
-            read_molecules(write(f"{first.rstrip()}\n{other}"))
+        words = r"cell of frame 2 \(line 9\), .* than that of frame 1 \(line 4\)"
+        with pytest.raises(XYZError, match=words):  # counted as in the file
+            read_molecules(write(f"1\n\nO 0 0 0\n{first.rstrip()}\n{other}"))
+
+
+def test_cells_that_differ_by_rounding_are_one(write):
+    first, second = (
+        WATER.replace("water, in Angstrom", f'Lattice="9 {size} 0 0 9 0 0 0 9"')
+        for size in (0, 1e-5)
+    )
+    assert len(read_molecules(write(f"{first.rstrip()}\n{second}"))) == 2
 
 
 @pytest.mark.parametrize(
