@@ -13,7 +13,7 @@ import numpy as np
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
-from equistein.groups import as_cell, Cell, PeriodicCloud, PointCloud
+from equistein.groups import as_cell, PeriodicCloud, PointCloud
 from equistein.molecules import BOLTZMANN
 
 _STIFFNESS = 5.0  # eV / Angstrom^2, about that of a bond between metal atoms
@@ -118,7 +118,7 @@ class EnergyForces(eqx.Module):
     temperature: float
     species: tuple[int, ...] | None
     container: float | None
-    cell: Cell | None
+    cell: tuple[tuple[float, ...], ...] | None
     _evaluated: _Evaluated = eqx.field(static=True)
 
     def __call__(self, point: Point) -> Scalar:

@@ -102,7 +102,7 @@ class Dataset:
     @property
     def molecule(self) -> tuple[str, ...] | None:
         """The elements of a molecule; None for other points, and atoms in a cell."""
-        return None if isinstance(self.group, PeriodicCloud) else self.species
+        return None if self.group.is_periodic else self.species
 
     @property
     def num_train(self) -> int:
@@ -130,8 +130,8 @@ class Dataset:
         names = ("columns", "classes", "class_column", "charge", "kelvin")
         known = {name: getattr(self, name) for name in names}
         found = {k: [*v] if isinstance(v, tuple) else v for k, v in known.items() if v}
-        if isinstance(self.group, PeriodicCloud):
-            found["cell"] = [list(edge) for edge in self.group.cell]
+        if self.group.is_periodic:
+            found["cell"] = [list(edge) for edge in self.group.cell]  # type: ignore
         if self.species:
             found["atomic_numbers"] = [*atomic_numbers_of(self.species)]
             hand = self.molecule and main_hand(self.molecule, np.asarray(self.points))

@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from equistein._check_arguments import check_arguments
-from equistein.groups import AbstractGroup, PeriodicCloud
+from equistein.groups import AbstractGroup
 from equistein.molecules import (
     check_thermal,
     formula,
@@ -97,10 +97,10 @@ def describe(
         )
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
-    if isinstance(group, PeriodicCloud):
+    if group is not None and group.is_periodic:
         found.add(
-            f"{len(group.species)} particles in a periodic cell of volume "
-            f"{group.volume:.5g}: energies and forces are not checked",
+            f"{points.shape[1]} particles in a periodic cell: energies and forces are "
+            "not checked"
         )
     elif species is not None:
         _add_molecules(found, points, species, energies, forces, kelvin, charge)

@@ -17,7 +17,6 @@ from equistein.groups._molecule import Molecule as Molecule
 from equistein.groups._parse import parse_group as parse_group
 from equistein.groups._periodic import (
     as_cell as as_cell,
-    Cell as Cell,
     PeriodicCloud as PeriodicCloud,
     PeriodicMotion as PeriodicMotion,
     TorusTranslations as TorusTranslations,

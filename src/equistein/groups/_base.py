@@ -85,6 +85,11 @@ class AbstractGroup(eqx.Module):
         """The number of elements, None if infinite."""
         return None
 
+    @property
+    def is_periodic(self) -> bool:
+        """Whether particles are in a periodic cell, as with `PeriodicCloud`."""
+        return False
+
     def elements(self) -> PyTree:
         """Return all elements of a finite group, stacked, the identity first."""
         raise ValueError(f"{self} is infinite: draw some elements with `sample`.")

@@ -122,6 +122,10 @@ class PeriodicCloud(AbstractGroup):
         return f"PeriodicCloud({in_runs(self.species)}, {self.cell}{mirrored})"
 
     @property
+    def is_periodic(self) -> bool:
+        return True
+
+    @property
     def dim(self) -> int:
         return len(self.cell)
 

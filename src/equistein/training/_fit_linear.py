@@ -18,7 +18,6 @@ from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
 from equistein.energies import LinearEnergy, Rows, solve_linear
-from equistein.groups import PeriodicCloud
 from equistein.samplers import AnnealedSMC, HMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
@@ -198,7 +197,7 @@ def fit_linear(
     group = energy.group(some.shape[1:])
     box, spread = Box(some, group), float(np.std(source.some))
     reference = Normal(box.center, 1.5 * spread, group)
-    if isinstance(group, PeriodicCloud):  # a liquid forgets its start by itself
+    if group.is_periodic:  # a liquid forgets its start by itself
         chains = HMC(1e-3 * spread, num_leapfrogs=8, num_adapt=_SETTLED)
         generator = SamplingGenerator(
             chains, box, num_steps=2 * _SETTLED, num_at_once=64

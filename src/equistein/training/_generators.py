@@ -19,7 +19,7 @@ from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
-from equistein.groups import AbstractGroup, PeriodicCloud
+from equistein.groups import AbstractGroup
 from equistein.samplers import AbstractSampler, run
 from equistein.training._initial import AbstractInitial
 
@@ -185,8 +185,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
             points = steps(self.sampler, model.log_density, start).particles[chosen]
-            group = energy.group(points.shape[1:])
-            if isinstance(group, PeriodicCloud):
+            group: Any = energy.group(points.shape[1:])
+            if group.is_periodic:
                 return jax.vmap(group.wrap)(points)
             return _mirrored(key, group, points)
         clamp.check_shape(start.shape[1:])

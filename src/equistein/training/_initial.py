@@ -14,7 +14,7 @@ from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.groups import AbstractGroup, PeriodicCloud
+from equistein.groups import AbstractGroup
 from equistein.training._data import Labels
 
 _RANK = 128  # the directions of a class's covariance
@@ -51,9 +51,10 @@ class Box(AbstractInitial):
     @accept_integer_key
     @eqx.filter_jit
     def sample(self, key: Key, num: int, label: Any = None) -> Particles:
-        if isinstance(self.group, PeriodicCloud):
-            return self.group.start(key, num).astype(self.center.dtype)
         shape, dtype = (num, *self.center.shape), self.center.dtype
+        if self.group.is_periodic:
+            group: Any = self.group
+            return group.start(key, num).astype(dtype)
         offset = jr.uniform(key, shape, dtype, minval=-1.0, maxval=1.0)
         return jax.vmap(self.group.project)(self.center[None] + self.reach * offset)
 
