@@ -41,7 +41,7 @@ def check_invariance(
     tolerance: float | None = None,
     name: str = "log_density",
 ) -> None:
-    r"""Raise unless $\log p(g x) = \log p(x)$ at the given points.
+    r"""Raise `InvarianceError` unless $\log p(g x) = \log p(x)$ at the given points.
 
     All elements of a group of at most 64 are tried, else 16 Haar samples from a fixed
     key, at no more than 64 of the points, where the density is finite. Of a custom
@@ -55,11 +55,6 @@ def check_invariance(
             default $10 \sqrt{\epsilon}$ of the points' precision; in single precision
             $10^{-5}$, computed in double precision if possible.
         name: What errors call the density.
-
-    Raises:
-        InvarianceError: With the element and the size of the largest violation.
-        ValueError: If the group is invalid, with the axiom that it violates, or does
-            not act on points of this shape.
     """
     if points.ndim < 1 or len(points) == 0:
         raise ValueError("check_invariance needs `points`, at least one, on axis 0.")

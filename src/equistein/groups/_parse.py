@@ -72,5 +72,5 @@ def _numbers(text: str, separator: str, kind: type) -> list:
     try:
         return [kind(part) for part in text.split(separator)]
     except ValueError:
-        message = f"A group needs numbers as in 3x2 or 6.28,inf, but got {text!r}."
-        raise ValueError(message) from None
+        needs = "A group needs numbers as in 3x2 or 6.28,inf"
+        raise ValueError(f"{needs}, but got {text!r}.") from None

@@ -143,8 +143,7 @@ class PeriodicCloud(AbstractGroup):
         if cutoff is None or cutoff > self.longest_cutoff * (1 + 1e-6):
             raise ValueError(
                 f"{owner} needs `cutoff`, at most half the least distance of two faces "
-                f"of the cell, {self.longest_cutoff:.4g}, but got {cutoff!r}. Take a "
-                "shorter one, or repeat the cell."
+                f"of the cell, {self.longest_cutoff:.4g}, but got {cutoff!r}."
             )
 
     def minimum_image(self, gaps: Float[Array, "*batch dim"]) -> Array:
@@ -157,7 +156,7 @@ class PeriodicCloud(AbstractGroup):
     def nearest(self, differences: Sequence[Array]) -> list[Array]:
         """Return the same for differences given as one array for each axis."""
         inverse = np.linalg.inv(self.cell)
-        turns = [jnp.round(_combined(differences, column)) for column in inverse.T]
+        turns = [jnp.round(_combined(differences, axis)) for axis in inverse.T]
         pairs = zip(differences, np.array(self.cell).T, strict=True)
         return [gap - _combined(turns, row) for gap, row in pairs]
 
@@ -171,8 +170,7 @@ class PeriodicCloud(AbstractGroup):
     def start(self, key: AnyKey, num: int) -> Float[Array, "num atom dim"]:
         """Draw points whose particles are near the sites of a grid, in any order."""
         spacing = (self.volume / len(self.species)) ** (1 / self.dim)
-        lengths = np.linalg.norm(self.cell, axis=1)
-        counts = np.ceil(lengths / spacing - 1e-6).astype(int)
+        counts = np.ceil(np.linalg.norm(self.cell, axis=1) / spacing - 1e-6).astype(int)
         places = [(np.arange(count) + 0.5) / count for count in counts]
         grid = np.stack(np.meshgrid(*places), axis=-1).reshape(-1, self.dim)
         site_key, noise_key = jr.split(key)
@@ -262,8 +260,7 @@ def as_cell(cell: Any) -> Cell:
     if not good:
         raise ValueError(
             "`cell` must be the sides of a rectangular cell, as (8.6, 8.6, 8.6), or "
-            "the edges of one that is not flat as rows, as atoms.cell[:], in at most "
-            f"three dimensions, but got {cell!r}."
+            f"edges as rows, not flat, in at most three dimensions, but got {cell!r}."
         )
     return tuple(map(tuple, found.tolist()))
 
