@@ -18,7 +18,7 @@ POWERS = (1.0, 2.0, 3.0, 4.0)
 
 @pytest.fixture(scope="module")
 def wells():
-    return np.asarray(DOUBLE_WELL.sample(jr.key(0), 4_000))
+    return np.asarray(DOUBLE_WELL.sample(jr.key(0), 4_000, num_steps=500))
 
 
 class Quadratics(es.features.AbstractFeatures):

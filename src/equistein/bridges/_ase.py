@@ -101,13 +101,14 @@ def energy_calculator(
 
     Args:
         energy: The energy of centered positions, `(atom, 3)`.
-        about: Its `atomic_numbers`, in the order of the atoms, and its `kelvin`.
+        about: Its `atomic_numbers`, in the order of the atoms, its `kelvin`, and the
+            `cell` if it is periodic.
         kelvin: The temperature of the data, if `about` does not know it.
     """
     ase()
     from ase.calculators.calculator import all_changes, Calculator
 
-    numbers = list(about.get("atomic_numbers", ()))
+    numbers, cell = list(about.get("atomic_numbers", ())), about.get("cell")
     kelvin = about.get("kelvin") if kelvin is None else kelvin
     if not numbers or kelvin is None:
         raise ValueError(
@@ -123,10 +124,13 @@ def energy_calculator(
         def calculate(self, atoms=None, properties=None, system_changes=all_changes):
             Calculator.calculate(self, atoms, properties, system_changes)
             own: Any = self.atoms
-            if own.numbers.tolist() != numbers or own.pbc.any():
+            where = f"the cell {cell}, with pbc True" if cell else "space, pbc False"
+            is_here = own.pbc.all() if cell else not own.pbc.any()
+            is_here &= not cell or np.allclose(own.cell[:], cell, rtol=1e-4)
+            if own.numbers.tolist() != numbers or not is_here:
                 raise ValueError(
-                    f"This energy is of free atoms {' '.join(symbols_of(numbers))}, in "
-                    f"this order, but got {own}. Reorder the atoms; set pbc to False."
+                    f"This energy is of atoms {' '.join(symbols_of(numbers))}, in this "
+                    f"order, in {where}, but got {own}. Reorder the atoms, or set both."
                 )
             centered = own.positions - own.positions.mean(axis=0)
             value, slope = _value_and_grad(energy, jnp.asarray(centered, float))

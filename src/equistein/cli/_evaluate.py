@@ -109,6 +109,11 @@ def _read(
                     f"but the fit is of {formula(symbols) or 'no molecules'}. Give "
                     "frames of the same formula."
                 )
+        mine, theirs = fitted.about.get("cell"), frames[0].cell
+        if (mine is None) != (theirs is None) or not np.allclose(
+            mine or 0, 0 if theirs is None else theirs, rtol=1e-4
+        ):
+            raise UserError(f"{path} has the cell {theirs}, but the fit is of {mine}.")
         names = ("x", "file_energy_eV", "file_forces")
         bonds = getattr(fitted.group, "bonds", ())
         stacked = zip(names, stack_molecules(frames, symbols, bonds), strict=True)

@@ -80,6 +80,26 @@ def test_atoms_in_a_cell_have_its_symmetry(crystal, tmp_path):
     assert np.allclose(again[1].positions, shaken[1], atol=1e-7)
 
 
+def test_a_learned_energy_of_a_cell_is_a_calculator_there(crystal):
+    shaken = crystal.positions + 0.1 * np.random.default_rng(1).normal(size=(60, 32, 3))
+    cell = np.array(crystal.cell[:])
+    features = es.features.PairBasis(
+        [0] * 32, shaken, num_gaussians=4, cutoff=3.6, cell=cell
+    )
+    fitted = es.fit_linear(
+        0, es.energies.LinearEnergy(features), shaken, progress=False
+    )
+    about = {"atomic_numbers": [29] * 32, "kelvin": 300.0, "cell": cell.tolist()}
+    crystal.calc = dataclasses.replace(fitted, about=about).calculator()
+    before, forces = crystal.get_potential_energy(), crystal.get_forces()
+    assert np.allclose(forces, 0, atol=1e-3)  # of a perfect crystal
+    crystal.positions += 7.0
+    assert crystal.get_potential_energy() == pytest.approx(before, rel=1e-5)
+    crystal.pbc = False
+    with pytest.raises(ValueError, match="in the cell .* pbc True"):
+        crystal.get_potential_energy()
+
+
 @pytest.mark.slow
 def test_a_crystal_has_the_energies_of_langevin_dynamics(crystal):
     from ase import units
