@@ -18,8 +18,8 @@ from equistein.features._base import pair_sum
 from equistein.features._pair_features import (
     AbstractPairSums,
     as_exponents,
-    cloud_in,
     distance_ranges,
+    periodic_group,
     taper,
 )
 from equistein.groups import encode_species, PeriodicCloud
@@ -81,7 +81,7 @@ class PairBasis(AbstractPairSums):
         if powers is None:
             powers = (-12.0, 2.0, 4.0) if cutoff is None else (-12.0,)
         self.powers = as_exponents("PairBasis needs `powers`", num_gaussians, powers)
-        self.cloud = cloud_in("PairBasis", self.species, cell, cutoff)
+        self.cloud = periodic_group("PairBasis", self.species, cell, cutoff)
         ranges = distance_ranges(self, data, *self._pairs(), cutoff)
         self.least, self.most = zip(*ranges, strict=True)
         self.epsilon = _SMOOTHED * min(self.least)

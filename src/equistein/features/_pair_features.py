@@ -45,7 +45,7 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> PointCloud | PeriodicCloud:
         dim = shape[-1] if shape else 1
-        group = cell_of(self) or PointCloud(self.species, dim)
+        group = periodic_group_of(self) or PointCloud(self.species, dim)
         group.check_shape(shape)
         return group
 
@@ -64,7 +64,7 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def nearest(self, gaps: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
         """Return differences to the nearest images, if there is a cell."""
-        cloud = cell_of(self)
+        cloud = periodic_group_of(self)
         return gaps if cloud is None else cloud.minimum_image(gaps)
 
     def _gaps(self, point: Point) -> Float[Array, "pair dim"]:
@@ -159,7 +159,7 @@ def distance_ranges(
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
         gaps = rows[:, first] - rows[:, second]
-        if cell_of(features):
+        if periodic_group_of(features):
             gaps = np.asarray(features.nearest(jnp.asarray(gaps)))
         lengths = np.linalg.norm(gaps, axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
@@ -170,12 +170,12 @@ def distance_ranges(
     return tuple(zip(*(end.tolist() for end in ends), strict=True))
 
 
-def cell_of(features: AbstractPairFeatures) -> PeriodicCloud | None:
+def periodic_group_of(features: AbstractPairFeatures) -> PeriodicCloud | None:
     """Return the group of particles in a cell, of features that have a `cloud`."""
     return getattr(features, "cloud", None)
 
 
-def cloud_in(
+def periodic_group(
     owner: str, species: tuple[int, ...], cell: Any, cutoff: float | None
 ) -> PeriodicCloud | None:
     """Return the group of particles in a cell; raise unless the cut-off is valid."""

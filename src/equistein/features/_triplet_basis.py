@@ -17,9 +17,9 @@ from equistein.features._base import derivatives_of, smooth_norm
 from equistein.features._pair_features import (
     AbstractPairFeatures,
     as_exponents,
-    cloud_in,
     distance_ranges,
     number_kinds,
+    periodic_group,
     taper,
 )
 from equistein.groups import encode_species, PeriodicCloud
@@ -86,7 +86,7 @@ class TripletBasis(AbstractPairFeatures):
         self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
         if len(self.species) < 3:
             raise ValueError("TripletBasis needs `species` of three particles or more.")
-        self.cloud = cloud_in("TripletBasis", self.species, cell, cutoff)
+        self.cloud = periodic_group("TripletBasis", self.species, cell, cutoff)
         self.num_radial, self.num_angular = num_radial, num_angular
         if num_radial:
             triplets, kinds = self._triplets()

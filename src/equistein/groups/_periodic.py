@@ -17,7 +17,7 @@ from equistein._numbers import check_periods
 from equistein._products import matmul
 from equistein._types import AnyKey, Point, Scalar
 from equistein.groups._base import AbstractGroup, rotate
-from equistein.groups._point_cloud import encode_species, in_runs, PointCloud
+from equistein.groups._point_cloud import encode_species, PointCloud, species_text
 
 Cell = tuple[tuple[float, ...], ...]
 
@@ -119,7 +119,7 @@ class PeriodicCloud(AbstractGroup):
 
     def __repr__(self) -> str:
         mirrored = "" if self.reflections else ", reflections=False"
-        return f"PeriodicCloud({in_runs(self.species)}, {self.cell}{mirrored})"
+        return f"PeriodicCloud({species_text(self.species)}, {self.cell}{mirrored})"
 
     @property
     def is_periodic(self) -> bool:

@@ -42,7 +42,7 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     return encoded
 
 
-def in_runs(species: Sequence[int]) -> str:
+def species_text(species: Sequence[int]) -> str:
     """Return the text of labels, equal ones together: `(0,) * 4 + (1,) * 2`."""
     runs = [(label, len(tuple(run))) for label, run in itertools.groupby(species)]
     return " + ".join(f"({label},) * {num}" for label, num in runs)
@@ -150,7 +150,7 @@ class PointCloud(AbstractCloud):
 
     def __repr__(self) -> str:
         mirrored = "" if self.reflections else ", reflections=False"
-        return f"PointCloud({in_runs(self.species)}, dim={self.dim}{mirrored})"
+        return f"PointCloud({species_text(self.species)}, dim={self.dim}{mirrored})"
 
     def sort(self, point: Point) -> Point:
         order = jnp.lexsort((point[:, 0], np.array(self.species)))
