@@ -106,8 +106,9 @@ def entries(config: DW4Config) -> list[Entry]:
         Entry(
             "linear",
             functools.partial(learned, TARGET.group, True),
-            "Functions of distance, by one solve. No data are between the states: what "
-            "it says of their fractions is a guess.",
+            "Functions of distance, by one solve. It fails: no data are between the "
+            "states, so that the solve cannot know the energy there, where its samples "
+            "collect.",
             label="linear energy, one solve",
             trains=True,
         ),
