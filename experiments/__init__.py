@@ -20,6 +20,7 @@ MODULES = {
     "alanine-dipeptide": "alanine_dipeptide",
     "lj13": "lj13",
     "lj55": "lj55",
+    "lj-fluid": "lj_fluid",
     "objectives": "objectives",
     "learning-curves": "learning_curves",
     "molecules": "molecules",

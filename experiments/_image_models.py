@@ -79,7 +79,6 @@ class ImagesConfig(AbstractConfig):
             for densities, and back, for its log Z.
         classifier_batches: The batches that the classifier has learned from in whose
             features samples are judged.
-        num_attacked: Test images that are changed to mislead the model.
         density: How the energies made for densities are trained.
         twin_epochs: Epochs of their twins without symmetry, for as much time; None is
             as many.
@@ -100,7 +99,6 @@ class ImagesConfig(AbstractConfig):
     num_outliers: int = 1_000
     num_annealed: int = 100
     classifier_batches: int = 2_000
-    num_attacked: int = 300
     density: es.models.ImageSettings = es.models.ImageSettings()
     twin_epochs: int | None = None
     fit: es.models.ContrastiveSettings

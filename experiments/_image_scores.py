@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import warnings
-from collections.abc import Callable
 from typing import Any, Literal
 
 import equinox as eqx
@@ -85,21 +83,18 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     """
     train = labeled_images(dataset, "train", download=download)
     test = labeled_images(dataset, "test", download=download)
-    if train is None or test is None:
+    needs_mnist = dataset == "fashion-mnist"
+    mnist = labeled_images("mnist", "test", download=download) if needs_mnist else None
+    if train is None or test is None or (needs_mnist and mnist is None):
         raise DataError(
-            f"The images of {dataset} are not available: put the publisher's four "
-            "files into the folder fashion_mnist of $EQUISTEIN_DATA, allow the "
-            "download with --download, or take --dataset digits."
+            f"The images of {dataset} are not available: put the publishers' files "
+            "into the folders fashion_mnist and mnist_test of $EQUISTEIN_DATA, allow "
+            "the download with --download, or take --dataset digits."
         )
     keys, upright = jr.split(jr.key(_KEY), 3), jnp.asarray(test.pixels)
     outliers = {}
-    if dataset == "fashion-mnist":
-        mnist = labeled_images("mnist", "test", download=download)
-        if mnist is None:
-            why = "it is not in the folder mnist_test of $EQUISTEIN_DATA"
-            warnings.warn(f"MNIST is left out: {why}", RuntimeWarning, stacklevel=2)
-        else:
-            outliers["mnist"] = jnp.asarray(mnist.pixels[:num_outliers])
+    if mnist is not None:
+        outliers["mnist"] = jnp.asarray(mnist.pixels[:num_outliers])
     some = test.pixels[:num_outliers]
     order = jr.permutation(keys[1], some[0].size)
     shuffled = some.reshape(len(some), -1)[:, np.asarray(order)]
@@ -208,60 +203,6 @@ def _calibration_floor(logits: Float[Array, "n class"]) -> Scalar:
         return expected_calibration_error(logits, labels, _NUM_BINS)
 
     return jnp.mean(jax.lax.map(once, jr.split(jr.key(0), _NUM_REPEATS)))
-
-
-def attacked_accuracy(
-    energy: AbstractEnergy, sets: ImageSets, radius: float, num: int
-) -> Scalar:
-    """Return the accuracy on turned images whose pixels are changed to mislead."""
-    points, labels = sets.rotated[:num], sets.test_labels[:num]
-    size = jnp.asarray(radius, points.dtype)
-    moved = projected_gradient_attack(
-        eqx.Partial(_logits, energy), points, labels, size
-    )
-    return accuracy(_logits_of(energy, moved), labels)
-
-
-@eqx.filter_jit
-def projected_gradient_attack(
-    logits: Callable[[Point], Float[Array, " class"]],
-    points: Particles,
-    labels: Int[Array, " particle"],
-    radius: float | Scalar,
-    *,
-    limits: tuple[float, float] = (0.0, 1.0),
-    num_steps: int = 10,
-) -> Particles:
-    r"""Mislead a classifier: projected gradient ascent on the loss of the labels.
-
-    $$x \leftarrow \Pi\bigl(x + \tfrac{5 r}{2 n}\,
-      \mathrm{sign} \nabla_x (-\log p(y | x)) \bigr)$$
-
-    n steps, where $\Pi$ keeps each pixel within the radius $r$ of where it was, and
-    within the limits.
-
-    References:
-        Madry et al. (2018), Towards deep learning models resistant to adversarial
-        attacks.
-    """
-    low, high = limits
-
-    def loss(point, label):
-        return -jax.nn.log_softmax(logits(point))[label]
-
-    def one(pair):
-        point, label = pair
-        size = jnp.asarray(radius, point.dtype)
-        nearest = jnp.maximum(point - size, low)
-        farthest = jnp.minimum(point + size, high)
-
-        def step(_, moved):
-            slope = jnp.sign(jax.grad(loss)(moved, label))
-            return jnp.clip(moved + 2.5 / num_steps * size * slope, nearest, farthest)
-
-        return jax.lax.fori_loop(0, num_steps, step, point)
-
-    return jax.lax.map(one, (points, labels), batch_size=100)
 
 
 def detection(

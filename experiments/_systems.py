@@ -115,7 +115,7 @@ def learn_clouds(
         num_epochs=config.num_epochs, batch_size=min(128, len(data)),
         num_steps=config.num_steps, num_particles=config.num_particles,
         widths=(config.width,) * 3, sample_steps=config.sample_steps,
-        cooling_fraction=config.cooling_fraction, **more,
+        cooling_fraction=config.cooling_fraction, learning_rate=2e-3, **more,
     )  # fmt: skip
     return fit_as_set(settings, trial, group, data)
 

@@ -88,32 +88,24 @@ def entries(config: DW4Config) -> list[Entry]:
             label="true potential",
         ),
         Entry(
-            "plain",
-            functools.partial(learned, Trivial(), False),
+            "plain", functools.partial(learned, Trivial(), False),
             "The network sees coordinates: what it learns of a configuration says "
             "nothing about the same configuration turned or relabeled.",
-            label="plain EBM, SVGD",
-            trains=True,
+            label="plain EBM, SVGD", trains=True,
         ),
         Entry(
-            "equivariant",
-            functools.partial(learned, TARGET.group, False),
+            "equivariant", functools.partial(learned, TARGET.group, False),
             "The network sees sorted distances, and the sampler's kernel is pulled "
-            "back along them.",
-            label="equivariant EBM, E-SVGD",
-            trains=True,
+            "back along them.", label="equivariant EBM, E-SVGD", trains=True,
         ),
         Entry(
-            "linear",
-            functools.partial(learned, TARGET.group, True),
+            "linear", functools.partial(learned, TARGET.group, True),
             "Functions of distance, by one solve. It fails: no data are between the "
             "states, so that the solve cannot know the energy there, where its samples "
-            "collect.",
-            label="linear energy, one solve",
-            trains=True,
+            "collect.", label="linear energy, one solve", trains=True,
         ),
         Entry(FLOOR, floor, label="data", num_seeds=10),
-    ]
+    ]  # fmt: skip
 
 
 def described(
@@ -157,9 +149,7 @@ DW4 = Experiment(
     entries=entries,
     figures=(
         configurations(
-            10,
-            4.5,
-            "states",
+            10, 4.5, "states",
             "Configurations as drawn from fresh starts, not relaxed; the color tells "
             "the state each relaxes to.",
         ),
@@ -167,4 +157,4 @@ DW4 = Experiment(
             "energies", "energies", "energy in the true potential", limits=(-27.0, 5.0)
         ),
     ),
-)
+)  # fmt: skip

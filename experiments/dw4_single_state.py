@@ -93,12 +93,11 @@ def entries(config: SingleStateConfig) -> list[Entry]:
             for h in config.bandwidths
         ),
         Entry(
-            "langevin-noise",
-            own,
+            "langevin-noise", own,
             "The library's own sampler, with noise: the learned distribution.",
         ),
         Entry(FLOOR, lambda trial: described(data()), label="data", num_seeds=1),
-    ]
+    ]  # fmt: skip
 
 
 def described(points: Particles) -> Outcome:
@@ -133,9 +132,7 @@ DW4_SINGLE_STATE = Experiment(
     entries=entries,
     figures=(
         configurations(
-            10,
-            4.5,
-            "states",
+            10, 4.5, "states",
             "Configurations as drawn; the color tells the nearest state, if its sorted "
             f"distances are within {_NEAR} of the sample's.",
         ),
@@ -143,4 +140,4 @@ DW4_SINGLE_STATE = Experiment(
             "energies", "energies", "energy in the true potential", limits=(-27.0, 15.0)
         ),
     ),
-)
+)  # fmt: skip

@@ -18,7 +18,6 @@ from experiments._engine import Entry, Experiment, Figure, Key, Particles, Shown
 from experiments._figures import curves
 from experiments._image_models import ImagesConfig, model_of, MODELS
 from experiments._image_scores import (
-    attacked_accuracy,
     classification,
     classifier,
     detection,
@@ -29,7 +28,6 @@ from experiments._image_scores import (
 
 _MARK = 0.8  # the rotated accuracy whose first iteration is measured
 _TO_MARK = f"iterations_to_{_MARK:g}"
-_RADIUS = 0.01  # the largest change of a pixel in an attack
 _NUM_OF_CLASS = 8  # images drawn of each class
 _NUM_SHOWN = 16  # images of a row
 _ASIDE = ("density-turned", "density-mirrored")  # which have one seed only
@@ -105,9 +103,7 @@ def _learned(config: ImagesConfig, name: str, trial: Trial) -> Outcome:
     joint_key, class_key, quality_key = jr.split(judge_key, 3)
     samples = fitted.sample(joint_key, config.num_samples)
     numbers, arrays = classification(energy, sets), {}
-    attacked = attacked_accuracy(energy, sets, _RADIUS, config.num_attacked)
     numbers |= detection(energy, sets, config.num_outliers, known) | {
-        f"accuracy_attacked_{_RADIUS:g}": attacked,
         "rollbacks": len(fitted.events),
         _TO_MARK: reached[0] if len(reached) else np.inf,
         **_quality(config, quality_key, samples),
@@ -168,7 +164,7 @@ IMAGES = Experiment(
         "smoke": ImagesConfig(
             num_seeds=2, fields=(2, 2, 2, 2), epochs_digits=2, epochs_fashion_mnist=2,
             models=("density", "density-plain", "equivariant", "discriminative"),
-            num_monitored=50, num_samples=16, num_outliers=20, num_attacked=10,
+            num_monitored=50, num_samples=16, num_outliers=20,
             num_annealed=2, classifier_batches=2,
             density=ImageSettings(
                 num_epochs=2, epoch_batches=2, batch_size=16, fields=(2, 2),

@@ -70,10 +70,8 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
     def stage(group: AbstractGroup, augment: bool, trial: Trial) -> Outcome:
         numbers, gaps, samples = {}, [], jnp.zeros((0, 2))
         for num in config.sizes:
-            keys, start = (
-                jr.split(jr.fold_in(trial.key(0), num), 8),
-                time.process_time(),
-            )
+            keys = jr.split(jr.fold_in(trial.key(0), num), 8)
+            start = time.process_time()
             data, _ = target.sample(keys[0], num)
             if augment:
                 copies = max(_COPIES, _AUGMENTED // num)

@@ -275,7 +275,7 @@ _DW4 = ObjectivesConfig(
     noise=0.1,
     sigma_max=3.0,
     weighted_step_size=4e-3,
-    fit=es.models.ContrastiveSettings(num_steps=30, num_particles=128),
+    fit=es.models.ContrastiveSettings(num_steps=30, learning_rate=2e-3),
 )
 _PRESETS = {"plane": _presets(_PLANE), "dw4": _presets(_DW4)}
 

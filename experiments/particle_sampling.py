@@ -136,43 +136,24 @@ def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
 
 _DW4 = SystemConfig()
 _LJ13 = SystemConfig(
-    system="lj13",
-    num_steps=2_500,
-    budgets=(50, 100, 200, 400, 1_000),
-    pair_budget=100,
-    num_reference=10_000,
-    num_geometric=200,
-    stein_step=0.002,
-    noise=3e-4,
-    start_inverse_temperature=1.0,
-    bin_width=0.7,
-    reach=5.0,
-    quiet_step_size=0.02,
-    mala_step_size=1e-3,
-    hamiltonian_step_size=0.02,
-    score_clip=300.0,
-)
+    system="lj13", num_reference=10_000, num_geometric=200,
+    num_steps=2_500, budgets=(50, 100, 200, 400, 1_000), pair_budget=100,
+    stein_step=0.002, noise=3e-4, start_inverse_temperature=1.0, score_clip=300.0,
+    quiet_step_size=0.02, mala_step_size=1e-3, hamiltonian_step_size=0.02,
+    bin_width=0.7, reach=5.0,
+)  # fmt: skip
 _LJ55 = SystemConfig(
     system="lj55",
     samplers=(
         *("equivariant", "vanilla", "mala", "hmc", "nuts", "mclmc", "tempering", "smc"),
         *("svgd-hmc", "svgd-nuts", "svgd-mclmc", "svgd-tempering", "hmc-svgd"),
     ),
-    num_seeds=2,
-    num_steps=950,
-    budgets=(200, 450),
-    pair_budget=450,
-    num_reference=4_000,
-    num_geometric=100,
-    stein_step=5e-4,
-    noise=2e-4,
-    start_inverse_temperature=1.0,
-    quiet_step_size=0.02,
-    mala_step_size=2e-4,
-    hamiltonian_step_size=0.02,
+    num_seeds=2, num_reference=4_000, num_geometric=100,
+    num_steps=950, budgets=(200, 450), pair_budget=450,
+    stein_step=5e-4, noise=2e-4, start_inverse_temperature=1.0, score_clip=500.0,
+    quiet_step_size=0.02, mala_step_size=2e-4, hamiltonian_step_size=0.02,
     inner="hmc",
-    score_clip=500.0,
-)
+)  # fmt: skip
 _SMOKE = {
     **{"num_seeds": 2, "num_steps": 40, "budgets": (10, 20), "pair_budget": 40},
     **{"num_adapt": 20, "num_ladders": 4},

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -95,11 +96,12 @@ def energy_for(
     group.check_shape(data.shape[1:])
     features = _features(group, data)
     num = jax.eval_shape(features, data[0]).size
-    network = MLP(num, out_size=num_classes, widths=widths, key=as_keys(key))
+    make = eqx.filter_jit(MLP)  # one program, not one for each layer
+    network = make(num, out_size=num_classes, widths=tuple(widths), key=as_keys(key))
     if group.order is None or group.order == 1:
         network = FeatureNetwork(network, features, data)
     else:  # averaged over rotated points, which must fit its scale as well
-        orbits = jax.vmap(group.orbit)(data).reshape(-1, *data.shape[1:])
+        orbits = jax.jit(jax.vmap(group.orbit))(data).reshape(-1, *data.shape[1:])
         network = Symmetrized(FeatureNetwork(network, features, orbits), group)
     if num_classes is not None:
         return JointEnergy(network, temperature)
@@ -109,7 +111,8 @@ def energy_for(
 
 def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     # Features are smoothed well below the size of the data, whatever its unit.
-    size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
+    spread = float(np.max(np.abs(np.asarray(data) - np.asarray(data[:1]))))
+    size = max(2.5e-3 * spread, 1e-30)
     # A power of two, so that other data rarely need other compiled code.
     epsilon = 2.0 ** round(math.log2(size))
     if isinstance(group, PointCloud):

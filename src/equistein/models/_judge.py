@@ -144,11 +144,13 @@ def judge(
 
     sample_key, metrics_key, class_key, split_key, motion_key = jr.split(key, 5)
     with collect_warnings() as texts:
-        samples = fitted.sample(sample_key, num_samples, progress=progress)
+        drawn = fitted.sample(sample_key, num_samples, progress=progress)
+    samples: Any = np.asarray(drawn)
     reasons = list(texts)
-    data = fitted.group.project_points(dataset.points)
+    data: Any = np.asarray(fitted.group.project_points(dataset.points))
     energy, feature_map = fitted.energy, _feature_map(motion_key, fitted)
-    split, half = jr.permutation(split_key, len(data)), len(data) // 2
+    rng = np.random.default_rng(np.asarray(jr.key_data(split_key)))
+    split, half = rng.permutation(len(data)), len(data) // 2
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
     # As many samples as floor points, so that their numbers can be compared.
     num = min(len(first), len(samples))
@@ -162,14 +164,16 @@ def judge(
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in _GAIN)
     if gain <= gain_error < _UNSURE:
         reasons.append(_NO_GAIN.format(gain, gain_error))
-    known, drawn = (values_at(energy, points[:num]) for points in (first, samples))
+    known, drawn = (
+        np.asarray(values_at(energy, points[:num])) for points in (first, samples)
+    )
     gap, spread = float(known.mean() - drawn.mean()), float(known.std())
     if gap > _FAR * spread:
         reasons.append(_LOWER.format(gap, spread))
     for text in reasons:
         warn_of_samples(text)
     numbers |= force_errors(energy, dataset)
-    shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
+    shown, panels = {"data": data, "samples": samples}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     species = dataset.molecule
     if species is not None:
@@ -201,13 +205,13 @@ def judge(
 def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
     """Return invariant features of points, or coordinates moved at random."""
     features, group = features_of(fitted.energy), fitted.group
-    feature_map = jax.jit(jax.vmap(features))
     if not isinstance(features, Coordinates):
-        return feature_map
+        return jax.jit(jax.vmap(features))
 
+    @jax.jit
     def of_moved(points):
         elements = group.sample(key, len(points))
-        return feature_map(jax.vmap(group.act)(elements, points))
+        return jax.vmap(lambda g, x: features(group.act(g, x)))(elements, points)
 
     return of_moved
 
@@ -216,7 +220,7 @@ def _thermal_numbers(
     energy: AbstractEnergy, points: Particles, kelvin: float
 ) -> dict[str, float]:
     """Return the mean learned energy, and the temperature that learned forces suit."""
-    numbers = {"mean_energy": float(jnp.mean(values_at(energy, points)))}
+    numbers = {"mean_energy": float(np.mean(values_at(energy, points)))}
     if isinstance(energy.group(points.shape[1:]), PeriodicCloud):
         return numbers  # since the virial is that of a molecule
     forces = np.asarray(values_at(jax.grad(energy.log_density), points))
@@ -258,16 +262,16 @@ def _held_out_metrics(
             base = eqx.tree_at(lambda e: e.network, energy, zero)
             keys = jr.split(jr.fold_in(key, 2), 4)
             untrained, loss = (
-                jnp.stack([repeated_denoising_loss(each, e, points) for each in keys])
+                np.array([repeated_denoising_loss(each, e, points) for each in keys])
                 for e in (base, energy)
             )
-            numbers |= _gain(untrained - loss, _LEAST_GAIN * jnp.mean(untrained))
+            numbers |= _gain(untrained - loss, _LEAST_GAIN * np.mean(untrained))
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
             steps = min(num_steps, _MAX_IMAGE_STEPS)
             bits = image_bits(jr.fold_in(key, 1), energy, points, num_steps=steps)
             gain = bits["bits_per_dimension_of_normals"] - bits["bits_per_dimension"]
             numbers["nats_above_normals"] = gain * points[0].size * np.log(2)
-            if jnp.min(points) >= 0 and jnp.max(points) <= 1:
+            if np.min(points) >= 0 and np.max(points) <= 1:
                 numbers |= bits
     elif not isinstance(fitted.group, PeriodicCloud):  # the reference has no cell
         numbers |= _likelihood(key, fitted, dataset, num_steps)
@@ -292,21 +296,23 @@ def _likelihood(
     numbers: dict[str, Any] = {
         "log_normalizer": normalizer.value,
         "log_normalizer_error": normalizer.error,
-        "train_log_likelihood": jnp.mean(fitted.log_likelihood(train, normalizer)),
+        "train_log_likelihood": np.mean(fitted.log_likelihood(train, normalizer)),
     }
     if len(held_out):
         points = fitted.group.project_points(held_out)
-        values = fitted.log_likelihood(points, normalizer)
-        numbers["held_out_log_likelihood"] = jnp.mean(values)
-        spread = 2 * jnp.std(values) / len(values) ** 0.5
-        numbers["held_out_log_likelihood_error"] = normalizer.error + spread
+        values = np.asarray(fitted.log_likelihood(points, normalizer))
+        error = np.asarray(normalizer.error)
+        numbers["held_out_log_likelihood"] = np.mean(values)
+        spread = 2 * np.std(values) / len(values) ** 0.5
+        numbers["held_out_log_likelihood_error"] = error + spread
         # A normal distribution as wide as the data.
         center, normal = fitted.reference.center, fitted.reference
-        gaps = fitted.group.project_points(train) - center
-        scale = jnp.sqrt(jnp.sum(gaps**2) / (len(gaps) * normal.dim))
-        normal = eqx.tree_at(lambda n: n.scale, normal, scale.astype(center.dtype))
-        gains = values - jax.vmap(normal.log_density)(points)
-        numbers |= _gain(gains, normalizer.error)
+        gaps = np.asarray(fitted.group.project_points(train)) - np.asarray(center)
+        scale = np.sqrt(np.sum(gaps**2) / (len(gaps) * normal.dim))
+        scale = jnp.asarray(scale, center.dtype)
+        normal = eqx.tree_at(lambda n: n.scale, normal, scale)
+        gains = values - np.asarray(values_at(normal.log_density, points))
+        numbers |= _gain(gains, error)
     return numbers
 
 
@@ -322,10 +328,10 @@ class _ZeroNetwork(eqx.Module):
         return self.network.project(point)
 
 
-def _gain(gains: Array, error: Scalar | float = 0.0) -> dict[str, Any]:
+def _gain(gains: np.ndarray, error: Any = 0.0) -> dict[str, Any]:
     """Return the mean of what was gained, and two standard errors of it and more."""
-    spread = 2 * jnp.std(gains) / len(gains) ** 0.5
-    return dict(zip(_GAIN, (jnp.mean(gains), error + spread), strict=True))
+    spread = 2 * np.std(gains) / len(gains) ** 0.5
+    return dict(zip(_GAIN, (np.mean(gains), error + spread), strict=True))
 
 
 @check_arguments

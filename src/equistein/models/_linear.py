@@ -93,11 +93,11 @@ class LinearModel:
             key, self.energy, data, labels=labels, forces=self.forces, mesh=mesh,
             noise=self.settings.noise, ridge=self.settings.ridge, progress=progress,
         )  # fmt: skip
-        generator: Any = fitted.generator
-        if not isinstance(fitted.group, PeriodicCloud):
-            steps, at_once = self.settings.sample_steps, self.settings.sample_at_once
-            options = {"num_steps": steps, "num_at_once": at_once}
-            generator = dataclasses.replace(generator, **options)
+        made: Any = fitted.generator
+        generator = dataclasses.replace(
+            made, num_steps=self.settings.sample_steps,
+            num_at_once=self.settings.sample_at_once,
+        )  # fmt: skip
         return with_about(dataclasses.replace(fitted, generator=generator), self.about)
 
     @accept_integer_key

@@ -147,7 +147,8 @@ class LinearSettings(AbstractSettings):
             subspace.
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
-        sample_steps: Steps of annealed sequential Monte Carlo to draw new samples.
+        sample_steps: Steps of annealed sequential Monte Carlo to draw new samples; in
+            a cell, of chains before their first sample.
     """
 
     num_gaussians: int = 12
@@ -224,13 +225,13 @@ class ContrastiveSettings(TrainingSettings):
     """
 
     batch_size: int = 128
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     warm_up: int = 0
     ema: float = 0.995
     widths: tuple[int, ...] = (128, 128, 128)
     temperature: float = 1.0
     negatives: Literal["persistent", "reweighted"] = "persistent"
-    num_particles: int = 256
+    num_particles: int = 128
     buffer_size: int | None = None
     num_steps: int = 60
     reset_probability: float = 0.05

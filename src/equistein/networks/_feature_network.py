@@ -5,6 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
@@ -43,22 +44,22 @@ class FeatureNetwork(AbstractNetwork):
         features: AbstractFeatures,
         data: Particles,
     ):
-        values = jax.jit(jax.vmap(features))(data)
-        self.network = network
-        self.features = features
-        self.mean = jnp.mean(values, axis=0)
-        self.scale = jnp.std(values, axis=0)
-        constant = self.scale <= 1e-6 * jnp.max(jnp.abs(values), axis=0)
-        if bool(jnp.any(constant)):
+        values = np.asarray(jax.jit(jax.vmap(features))(data))
+        mean, scale = values.mean(axis=0, dtype=float), values.std(axis=0, dtype=float)
+        constant = scale <= 1e-6 * np.max(np.abs(values), axis=0)
+        if constant.any():
             raise ValueError(
                 "FeatureNetwork needs `data` that varies, but "
-                f"{int(jnp.sum(constant))} of its {constant.size} features are "
-                f"constant, the first at index {int(jnp.argmax(constant))}. Drop "
+                f"{constant.sum()} of its {constant.size} features are "
+                f"constant, the first at index {np.argmax(constant)}. Drop "
                 "constant columns, or give more data."
             )
-        standard = (values - self.mean[None]) / self.scale[None]
-        self.low = jnp.min(standard, axis=0)
-        self.high = jnp.max(standard, axis=0)
+        standard = (values - mean) / scale
+        ranges = mean, scale, standard.min(axis=0), standard.max(axis=0)
+        self.network, self.features = network, features
+        self.mean, self.scale, self.low, self.high = (
+            jnp.asarray(each, values.dtype) for each in ranges
+        )
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
         z = self._standardize(point)

@@ -26,7 +26,7 @@ from equistein.training._initial import Box
 _LARGE = 0.5  # kT, of the standard error of an energy
 _FAR = 20.0  # standard deviations of the reference, where no point of the data is
 _NAMED = 3  # features
-_SETTLED = 250  # steps of a liquid
+_SETTLED, _EVERY = 250, 50  # steps of a liquid, until it is settled and forgets
 _BLOCK = 8_192  # points that are read together
 _COPIES = 8  # of each point, with other noise
 _SOME = 1_000
@@ -199,9 +199,8 @@ def fit_linear(
     reference = Normal(box.center, 1.5 * spread, group)
     if group.is_periodic:  # a liquid forgets its start by itself
         chains = HMC(1e-3 * spread, num_leapfrogs=8, num_adapt=_SETTLED)
-        generator = SamplingGenerator(
-            chains, box, num_steps=2 * _SETTLED, num_at_once=64
-        )
+        options = {"num_steps": 2 * _SETTLED, "every": _EVERY}
+        generator = SamplingGenerator(chains, box, **options)
     else:
         chains = MALA(1e-3 * spread**2, project=group.project)
         sampler = AnnealedSMC(chains, reference=reference, num_runs=1, num_moves=5)

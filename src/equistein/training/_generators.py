@@ -20,10 +20,12 @@ from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
 from equistein.groups import AbstractGroup
-from equistein.samplers import AbstractSampler, run
+from equistein.samplers import AbstractSampler, advance, run
 from equistein.training._initial import AbstractInitial
 
 Project = Callable[[Point], Point]
+
+_CHAINS = 8  # that run on, as many as the cache of a processor holds of a liquid
 
 
 @check_arguments
@@ -158,6 +160,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     Args:
         num_at_once: The number of points drawn together; their forces join.
         num_at_least: The number that are drawn where fewer are wanted.
+        every: The steps between points of a chain, at most eight of which then run on
+            after `num_steps`; by default each point is the end of a chain.
     """
 
     sampler: AbstractSampler
@@ -166,6 +170,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     num_steps: int = 1_500
     num_at_once: int = 512
     num_at_least: int = 1
+    every: int | None = None
 
     def __check_init__(self):
         counts = {"num_steps": self.num_steps, "num_at_once": self.num_at_once}
@@ -176,15 +181,20 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     ) -> Particles:
         label, clamp = parts_of(condition)
         model = energy if label is None else energy.condition(label)
-        total = max(num, self.num_at_least)
-        chosen = slice(0, total // num * num, total // num)  # neighbors may be copies
+        runs_on = self.every is not None and clamp is None
+        total = min(num, _CHAINS) if runs_on else max(num, self.num_at_least)
+        apart = max(1, total // num)  # neighbors may be copies
+        chosen = slice(0, apart * num, apart)
         start_key, run_key = _split(key)
         traced = None if label is None else np.int32(label)
         start = self.initial.sample(start_key, total, traced)
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
-            points = steps(self.sampler, model.log_density, start).particles[chosen]
+            found = steps(self.sampler, model.log_density, start)
+            points = found.particles[chosen]
+            if runs_on:
+                points = self._run_on(run_key, model, found.state, num)
             group: Any = energy.group(points.shape[1:])
             if group.is_periodic:
                 return jax.vmap(group.wrap)(points)
@@ -194,6 +204,17 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         start = jax.vmap(held.hold)(start)
         points = steps(_HeldSampler(self.sampler), held, start).particles[chosen]
         return jax.vmap(held.restore)(points)
+
+    def _run_on(
+        self, key: Key, model: AbstractEnergy, state: Any, num: int
+    ) -> Particles:
+        """Return the points of chains, and where they are later, `num` in all."""
+        parts = [state.particles]
+        for _ in range(1, -(-num // len(parts[0]))):
+            until = state.step + self.every
+            state = advance(key, self.sampler, model.log_density, state, until)
+            parts.append(state.particles)
+        return jnp.concatenate(parts)[:num]
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
