@@ -1,14 +1,16 @@
 """Where particles start: in a box, or like the data of each class."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 from by_hand import Ramps
 
-from equistein.energies import JointEnergy
+from equistein.energies import JointEnergy, KnownEnergy
 from equistein.groups import Cyclic, Trivial
-from equistein.samplers import Langevin
+from equistein.samplers import Langevin, MALA
 from equistein.training import Box, Normals, SamplingGenerator
 
 
@@ -85,3 +87,16 @@ def test_samples_of_a_class_start_in_it(key):
         drawn = generator.sample(key, energy, 6, label)
         assert np.allclose(drawn, place, atol=1.0)
         assert np.array_equal(generator.sample(key, energy, 6, np.int64(label)), drawn)
+
+
+def test_few_chains_that_run_on_give_any_number_of_points(key):
+    density = KnownEnergy(lambda x: -8 * jnp.sum(x**2), Trivial())
+    start = Box(jr.normal(key, (20, 1)), Trivial())
+    ends = SamplingGenerator(MALA(0.04), start, num_steps=50, num_at_once=1_000)
+    apart = dataclasses.replace(ends, every=4)
+    points = apart.sample(key, density, 1_000)
+    assert points.shape == (1_000, 1)
+    assert np.array_equal(points[:8], ends.sample(key, density, 8))
+    # In the standard errors of independent points; the broken twin repeats one round.
+    error = lambda x: abs(np.mean(x)) * 4 * len(x) ** 0.5
+    assert error(points) < 4 < error(np.tile(points[:8], (125, 1)))
