@@ -97,7 +97,7 @@ def learn(config: LJFluidConfig, trial: Trial) -> Outcome:
     points = fitted.sample(key, config.num_samples)
     known, found = (
         radial_distribution(p, fluid.group, num_bins=_BINS).values
-        for p in (others, points)
+        for p in (frames, points)
     )
     beyond = np.argmax(known > 1)  # the inner edge of the first shell
     error = np.max(np.abs(found - known)[beyond:] / known[beyond:])
