@@ -71,8 +71,8 @@ def unit_value(unit: str, kind: Kind) -> float:
         first, *rest = (table[word] for table, word in pairs)
     except (KeyError, ValueError):
         raise ValueError(
-            f"There is no unit {unit!r} of {kind}: give one such as eV, Hartree/Bohr, "
-            "kcal/mol or nm."
+            f"There is no unit {unit!r} of {kind}: give --{kind}-unit, one such as eV, "
+            "Hartree/Bohr, kcal/mol or nm."
         ) from None
     return first / rest[0] if rest else first
 
