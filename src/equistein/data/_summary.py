@@ -245,6 +245,8 @@ def _add_columns(
         gap, width = np.abs(rest).min(axis=0), rest.ptp(axis=0)
         is_far = np.ma.filled((gap > 2 * width) & (width > 0), False)
         far |= is_far & ((points == edge).sum(axis=0) > 1)
+    spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
+    off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])
     leave_out = "leave it out by --columns"
     for which, what, remedy in (
@@ -252,17 +254,13 @@ def _add_columns(
         (constant, "is constant", leave_out),
         (few & bool(columns), "has few values, which have no density",
          f"give --class-column if it names classes, or {leave_out}"),
+        (off, "spans many periods, or hardly any",
+         "angles in degrees have the period 360, in radians 6.2832"),
         (far, "repeats a number far from all others",
          "leave these rows out if it stands for missing values"),
     ):  # fmt: skip
         if which.any():
             found.add(f"Column {listed(which)} {what}", remedy)
-    spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
-    if (off := (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))).any():
-        found.add(
-            f"Column {listed(off)} spans {spans[off][0]:.2g} periods",
-            "angles in degrees have the period 360, in radians 6.2832",
-        )
     rest = np.flatnonzero(~constant & ~counting)
     if not len(rest) or len(points) <= 2 * len(names):
         return

@@ -153,8 +153,8 @@ def _text_frame(
     check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
     content = path.read_bytes()
     file = io.StringIO(content.decode(text_encoding(content)), newline=None)
-    is_other = lambda line: line.startswith(("#", "sep=")) or not line.strip()
-    lines = [line for line in file if not is_other(line)]  # Excel writes the second
+    comments = ("#", "sep=")  # Excel writes the second
+    lines = [line for line in file if line.strip() and not line.startswith(comments)]
     if not lines:
         raise ValueError("it is empty")
 

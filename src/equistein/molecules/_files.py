@@ -179,7 +179,7 @@ def _entries(comment: str) -> dict[str, Any]:
     """Return what the second line of a frame holds by keys."""
     entries: dict[str, Any] = {}
     for key, word, unit in _ENTRY.findall(comment):
-        value = word.strip("\"'{}[]")
+        value = word.strip("\"'{}[],;")
         entries |= {f"{key} unit": unit} if unit else {}
         before = entries.setdefault(key, value)
         if before != value and LIKELY.search(key.lower()):

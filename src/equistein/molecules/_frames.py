@@ -165,10 +165,8 @@ def _molecules(
     }
     units = _units(frames, options, keys, notes)
     wanted = options["formula"] and formula(atoms_of(options["formula"]))
-    chosen = [
-        (frame, elements) for frame, elements in zip(frames, symbols, strict=True)
-        if wanted is None or formula(elements) == wanted
-    ]  # fmt: skip
+    pairs = zip(frames, symbols, strict=True)
+    chosen = [each for each in pairs if wanted is None or formula(each[1]) == wanted]
     molecules = [_molecule(*each, keys, units, options["charge"]) for each in chosen]
     others = len(frames) - len(molecules)
     if not molecules:
@@ -276,9 +274,8 @@ def _units(
     notes: list[str],
 ) -> dict[str, float]:  # fmt: skip
     """Return the units of positions, energies and forces, given or in the file."""
-    units: dict[str, str] = {}
-    if in_key := re.search(ENERGY_UNIT, (keys["energy"] or "").replace("_", " ")):
-        units["energy"] = in_key.group()
+    in_key = re.search(ENERGY_UNIT, (keys["energy"] or "").replace("_", " "))
+    units: dict[str, str] = {"energy": in_key.group()} if in_key else {}
     for frame in frames:
         for key, value in frame.entries.items():
             if " " in key and key != f"{keys['energy']} unit":

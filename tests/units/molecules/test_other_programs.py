@@ -95,6 +95,7 @@ IN_TEXT = [
     ("energy = -2 Ha", HARTREE, "in Ha"), ("i = 3, energy = -2 a.u.", HARTREE, "a.u"),
     ("energy=-2 (Hartree)", HARTREE, "in Ha"), ("energy=-2 kcal/mol i=4", KCAL, ""),
     ("kinetic_energy = 5 eV energy = -2 Ha", HARTREE, "in Ha"),
+    ("energy = -2, charge = 0,", 1, "no unit is named"),
     ("energy_Ha=-2", HARTREE, "in Ha"), ("energy_eV=-2", 1, "in eV."),
     ("energy=-2 water", 1, "no unit is named"), ("energy=-2 hartree=3", 1, "no unit"),
     ("energy=-2 has", 1, "no unit is named"), (" energy: -2.0 i: 0.01", 1, "no unit"),
