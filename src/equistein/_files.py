@@ -50,11 +50,6 @@ def _remove(path: pathlib.Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def text_encoding(start: bytes) -> str:
-    """Return UTF-16 for text with its mark, as of PowerShell and Excel, else UTF-8."""
-    return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-
-
 def digest(path: pathlib.Path) -> str:
     """Return the SHA-256 of a file, or of the names and contents in a folder."""
     if path.is_file():

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from equistein._files import text_encoding
 from equistein._limits import check_read_size, LimitError
 from equistein.data._array_files import check_rounding, DataError
 
@@ -152,8 +151,9 @@ def _text_frame(
     """Return the columns of text, of which the first rows show what separates them."""
     check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
     content = path.read_bytes()
-    file = io.StringIO(content.decode(text_encoding(content)), newline=None)
-    comments = ("#", "sep=")  # Excel writes the second
+    # Excel writes UTF-16 and lines such as sep=;
+    encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
+    file, comments = io.StringIO(content.decode(encoding), newline=None), ("#", "sep=")
     lines = [line for line in file if line.strip() and not line.startswith(comments)]
     if not lines:
         raise ValueError("it is empty")

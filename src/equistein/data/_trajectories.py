@@ -107,6 +107,8 @@ def _frames(
 ) -> Iterator[Frame]:
     """Return frames in Angstrom, read in pieces."""
     has_topology = path.suffix.lower() in (".h5", ".pdb")
+    if not has_topology and path.suffix.lower() not in TRAJECTORIES:
+        raise ValueError("leave out --topology, --stride, --atoms: no trajectory.")
     if not (topology or has_topology):
         raise ValueError("give --topology, a file of the same atoms such as a .pdb.")
     try:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from equistein._check_arguments import check_arguments
-from equistein._files import text_encoding
 from equistein._limits import check_read_size, max_bytes
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
@@ -109,7 +108,8 @@ def _text_lines(path: pathlib.Path) -> list[str]:
         raise ValueError(f"it cannot be read: {error}.") from None
     check_read_size("it", max(2 * len(content), _LINE * content.count(b"\n")), _REMEDY)
     # Only comments can hold other letters than ASCII.
-    return content.decode(text_encoding(content), "replace").rstrip().split("\n")
+    encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
+    return content.decode(encoding, "replace").rstrip().split("\n")
 
 
 def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:

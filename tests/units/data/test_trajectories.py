@@ -131,6 +131,9 @@ def test_what_is_wrong_is_said(frames, tmp_path):
         read_frames(path, topology=str(PDB), atoms="proteins of gold")
     with pytest.raises(XYZError, match="does not fit"):
         read_frames(tmp_path / "none.xtc", topology=str(PDB))
+    (tmp_path / "a.xyz").write_text("2\nenergy=-1\nH 0 0 0\nH 0 0 0.7\n")
+    with pytest.raises(XYZError, match="leave out --topology"):
+        read_frames(tmp_path / "a.xyz", topology=str(PDB))  # its energy would be lost
     path.write_bytes(b"no trajectory")
     with pytest.raises(XYZError, match="does not fit"):
         read_frames(path, topology=str(PDB))
