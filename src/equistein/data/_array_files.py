@@ -16,7 +16,7 @@ from equistein.molecules import has_rdkit, Molecule, order_by_bonds
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
-_LOST = 0.01  # of a number's width, that single precision may round off
+_LOST, _NOISE = 0.01, 1e-14  # of the width that rounding may take; of double precision
 _ROWS = 1_000  # of which this is looked at
 _REMEDY = "give fewer points, or floating point by np.save and --stream"
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -58,10 +58,11 @@ def check_rounding(what: str, values: np.ndarray) -> None:
     """Raise if single precision rounds off much of how numbers differ, by rows."""
     some = values[:_ROWS].astype(np.float64).reshape(len(values[:_ROWS]), -1)
     with np.errstate(all="ignore"):
-        lost = (some - some.astype(np.float32)).std(axis=0) / some.std(axis=0)
-    if (lost > _LOST).any():
+        lost, width = (some - some.astype(np.float32)).std(axis=0), some.std(axis=0)
+    bad = (lost > _LOST * width) & (width > _NOISE * np.abs(some).max(axis=0))
+    if bad.any():
         raise DataError(
-            f"{what} has numbers such as {some[0, np.nanargmax(lost)]:.12g}, whose "
+            f"{what} has numbers such as {some[0, bad.argmax()]:.12g}, whose "
             "differences single precision rounds off: subtract a constant."
         )
 

@@ -215,7 +215,7 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
             "none of thousands, --class-column if it names classes, or leave out the "
             "column or the rows."
         )
-    check_rounding(f"{path}: column {name!r}", values.astype(np.float64))
+    check_rounding(f"{path}: column {name!r}", values)
     return values.astype(np.float32)
 
 

@@ -174,7 +174,8 @@ def test_numbers_that_single_precision_rounds_off_are_refused(offset, file, tmp_
     (tmp_path / "a.NPY.npy").rename(tmp_path / "a.NPY")
     with pytest.raises(DataError, match="subtract a constant"):
         read_points(tmp_path / "a.NPY")
-    np.save(tmp_path / "a.npy", np.full((9, 2), offset))  # constant
+    constant = offset * (1 + 1e-16 * np.arange(18).reshape(9, 2))
+    np.save(tmp_path / "a.npy", constant)
     assert read_points(tmp_path / "a.npy").shape == (9, 2)
 
 
