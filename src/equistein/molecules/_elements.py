@@ -104,9 +104,8 @@ def formula(symbols: Sequence[str]) -> str:
     counts = collections.Counter(symbols)
     order = ("C", "H") if "C" in counts else ()
     kinds = sorted(counts, key=lambda kind: (kind not in order, kind))
-    return "".join(
-        f"{kind}{counts[kind] if counts[kind] > 1 else ''}" for kind in kinds
-    )
+    text = lambda kind: f"{kind}{counts[kind] if counts[kind] > 1 else ''}"
+    return "".join(map(text, kinds))
 
 
 @check_arguments

@@ -303,8 +303,6 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
             arrays = dict(stored)
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         positions = positions.astype(float)
-        if elements.dtype.kind == "f" and not np.any(elements % 1):
-            elements = elements.astype(int)
         elements = np.broadcast_to(elements, positions.shape[:2]).astype(str)
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(
@@ -316,10 +314,14 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
         raise ValueError(_PERIODIC)
     of_all = {n: x.ravel() for n, x in arrays.items() if x.size in (1, len(positions))}
     moved = {n: x for n, x in arrays.items() if x.shape == positions.shape}
+    for name in set("E F energy energies forces".split()) & set(arrays):
+        if name not in of_all and name not in moved:
+            raise ValueError(f"the array {name} is not of {len(positions)} molecules.")
     for i, at in enumerate(positions):
+        symbols = [symbol.removesuffix(".0") for symbol in elements[i].tolist()]
         entries = {name: value[i % value.size] for name, value in of_all.items()}
         vectors = {name: value[i].astype(float) for name, value in moved.items()}
-        yield Frame(f"molecule {i}", elements[i].tolist(), at, entries, vectors)
+        yield Frame(f"molecule {i}", symbols, at, entries, vectors)
 
 
 @check_arguments

@@ -110,8 +110,7 @@ def element(name: str) -> str | None:
         return SYMBOLS[int(name) - 1]
     match = re.fullmatch(r"([A-Za-z]{1,2})(?:[0-9_].*)?", name)
     symbol = match.group(1).capitalize() if match else ""
-    symbol = {"D": "H", "T": "H"}.get(symbol, symbol)
-    return symbol if symbol in SYMBOLS else None
+    return "H" if symbol in ("D", "T") else symbol if symbol in SYMBOLS else None
 
 
 def number(value: Any) -> float:

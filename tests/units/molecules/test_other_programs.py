@@ -351,6 +351,10 @@ def test_arrays_of_molecules(names, tmp_path):
     assert np.allclose([each.energy for each in molecules], [-KCAL, -2 * KCAL])
     assert np.allclose(molecules[1].forces, KCAL * positions[1])
     path = tmp_path / "a.npz"
+    for wrong in ({"E": [-1.0, -2, -3]}, {"F": WATER}):
+        np.savez(path, R=positions, z=[8.0, 1.0, 1.0], **wrong)
+        with pytest.raises(XYZError, match="array [EF] is not of 2 molecules"):
+            read_molecules(path)
     np.savez(path, R=positions, charges=[-0.8, 0.4, 0.4])
     with pytest.raises(XYZError, match="no element '-0.8'"):
         read_molecules(path)
