@@ -108,6 +108,9 @@ def test_molecules_are_made_whole(frames, tmp_path):
     found = read_frames(path, topology=str(PDB))
     close = np.array([each.positions for each in found])
     assert np.allclose(distances(close), 10 * distances(frames.xyz), atol=0.05)
+    write_frames(tmp_path / "top.pdb", found[0].symbols, found[0].positions[None])
+    with pytest.raises(XYZError, match="no bonds"):
+        read_frames(path, topology=str(tmp_path / "top.pdb"))
 
 
 def test_pieces_are_joined(frames, tmp_path, monkeypatch):
