@@ -32,7 +32,7 @@ _DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
 _MOST_COLUMNS = 200
 _FEWEST_VALUES = 10  # of a column that is continuous
 _PERIODS = (0.03, 10)  # that points span at least and at most
-_TOO_CLOSE = 0.6  # of covalent radii, where no bond is shorter
+_BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
 
 class DataWarning(UserWarning):
@@ -191,9 +191,10 @@ def _unit_of_length(
     ratio = float(np.median(ratios))
     if fits[best] > 0.8 and fits["Angstrom"] < 0.2:
         return best, ratio, f"the positions are in {best}, so give --length-unit {best}"
-    close = {species[atoms[at]] for at in np.flatnonzero(ratios < _TOO_CLOSE)}
-    cause = f"{', '.join(sorted(close))} are closer than in a bond: check the elements"
-    return "Angstrom", ratio, f"{cause}, and --length-unit" if close else ""
+    wrong = np.flatnonzero((ratios < _BONDS[0]) | (ratios.min() > _BONDS[1]))
+    names = ", ".join(sorted({species[atoms[at]] for at in wrong}))
+    cause = f"{names} are not as far apart as in bonds: check elements, --length-unit"
+    return "Angstrom", ratio, cause if names else ""
 
 
 def _add_thermal(
@@ -248,12 +249,11 @@ def _add_columns(
     spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
     off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])
-    leave_out = "leave it out by --columns"
     for which, what, remedy in (
-        (counting, "counts the rows", leave_out),
-        (constant, "is constant", leave_out),
+        (counting, "counts the rows", "leave it out by --columns"),
+        (constant, "is constant", "leave it out by --columns"),
         (few & bool(columns), "has few values, which have no density",
-         f"give --class-column if it names classes, or {leave_out}"),
+         "give --class-column if it names classes, or leave it out by --columns"),
         (off, "spans many periods, or hardly any",
          "angles in degrees have the period 360, in radians 6.2832"),
         (far, "repeats a number far from all others",

@@ -112,7 +112,8 @@ def test_angles_of_another_unit_than_the_period_are_named(period, span):
 def test_an_element_that_is_too_close_is_named(molecules):
     symbols, positions = molecules
     wrong = ["Ca" if at == 0 else symbol for at, symbol in enumerate(symbols)]
-    with pytest.warns(DataWarning, match="Ca.* closer than in a bond"):
+    with pytest.warns(DataWarning, match="Ca.* not as far apart as in bonds"):
         describe(positions, species=wrong)
-    with pytest.warns(DataWarning, match="--length-unit"):
-        describe(0.529 * positions, species=symbols)
+    for scale in (0.529, 10):
+        with pytest.warns(DataWarning, match="C, H, O .* --length-unit"):
+            describe(scale * positions, species=symbols)
