@@ -13,6 +13,7 @@ from equistein.cli._fit import options_of
 from equistein.cli._output import answer, say, write_numbers
 from equistein.cli._sample import load_density
 from equistein.data import (
+    describe,
     is_table,
     read_frames,
     read_image_folder,
@@ -35,7 +36,7 @@ from equistein.training import Fitted
 
 _SHOWN = 5_000  # numbers in a picture
 _FRAMES_SHOWN = 300
-ReadOptions = options_of(Problem, READ_OPTIONS)
+ReadOptions = options_of(Problem, (*READ_OPTIONS, "sep", "decimal"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Evaluate:
             Angstrom; by default that of the fit.
         out: A new or empty folder for evaluate.csv, evaluate.npz and pictures; by
             default `evaluate` in the run's.
-        reading: How a file of molecules is read, as by `equistein fit`.
+        reading: How a file is read, as by `equistein fit`.
     """
 
     run: Annotated[pathlib.Path, tyro.conf.Positional]
@@ -71,7 +72,7 @@ class Evaluate:
         kelvin = fitted.about.get("kelvin") if self.kelvin is None else self.kelvin
         if kelvin is not None and not 0 < kelvin < np.inf:
             raise UserError(f"--kelvin must be a positive number, but got {kelvin}.")
-        arrays = _read(self.file, fitted, vars(self.reading))
+        arrays = _read(self.file, fitted, kelvin, dict(vars(self.reading)))
         points = fitted.group.project_points(jnp.asarray(arrays["x"], float))
         both = values_at(jax.value_and_grad(fitted.log_density), points)
         energies, scores = -np.asarray(both[0]), np.asarray(both[1])
@@ -94,14 +95,14 @@ class Evaluate:
 
 
 def _read(
-    path: pathlib.Path, fitted: Fitted, options: dict[str, Any]
+    path: pathlib.Path, fitted: Fitted, kelvin: float | None, options: dict[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return the points `x`, and of molecules energies and forces where known."""
     shape = fitted.reference.center.shape
+    of_table = {name: options.pop(name) for name in ("sep", "decimal")}
     if is_molecules(path):
         symbols = symbols_of(fitted.about.get("atomic_numbers", ()))
         frames = read_frames(path, **options)
-        say("\n".join(frames.notes))
         for index, frame in enumerate(frames):
             if sorted(frame.symbols) != sorted(symbols):
                 raise UserError(
@@ -116,14 +117,23 @@ def _read(
             raise UserError(f"{path} has the cell {theirs}, but the fit is of {mine}.")
         names = ("x", "file_energy_eV", "file_forces")
         bonds = getattr(fitted.group, "bonds", ())
-        stacked = zip(names, stack_molecules(frames, symbols, bonds), strict=True)
-        return {name: values for name, values in stacked if np.isfinite(values).any()}
+        x, energies, forces = stacked = stack_molecules(frames, symbols, bonds)
+        lines = frames.notes
+        if len(x) > 1:
+            found = describe(
+                x, group=fitted.group, species=symbols, energies=energies,
+                forces=forces, kelvin=kelvin, charge=frames[0].charge, notes=lines,
+            )  # fmt: skip
+            lines = [line for line in found.lines if line not in found.warnings]
+        say("\n".join(lines))
+        pairs = zip(names, stacked, strict=True)
+        return {name: values for name, values in pairs if np.isfinite(values).any()}
     if given := [f"--{k.replace('_', '-')}" for k, v in options.items() if v]:
         raise UserError(f"{', '.join(given)}: for molecules, but {path} has none.")
     if path.is_dir():
         points = read_image_folder(path)[0]
     elif is_table(path):
-        points = read_table(path, fitted.about.get("columns")).points
+        points = read_table(path, fitted.about.get("columns"), **of_table).points
     else:
         points = read_points(path)
     if points[0].size != np.prod(shape):

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import os
 import pathlib
+import shlex
 import sys
 from collections.abc import Collection
 from typing import Annotated, Any
@@ -352,4 +353,5 @@ def print_answer(folder: RunFolder, data: pathlib.Path, prefix: str = "") -> Non
         folder=folder.path, report=report, model=model,
         metrics=folder.read_json("metrics.json"),
     )  # fmt: skip
-    say(f"Draw more:  equistein sample {folder.path} --num-samples 512 --out {new}")
+    run = shlex.quote(str(folder.path))
+    say(f"Draw more:  equistein sample {run} --num-samples 512 --out {new}")

@@ -16,6 +16,8 @@ from equistein.molecules import has_rdkit, Molecule, order_by_bonds
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
+_LOST, _NOISE = 0.01, 1e-14  # of the width that rounding may take; of double precision
+_ROWS = 1_000  # of which this is looked at
 _REMEDY = "give fewer points, or floating point by np.save and --stream"
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _GREY = ("1", "L", "LA")
@@ -29,7 +31,7 @@ class DataError(ValueError):
 
 def read_points(path: pathlib.Path) -> np.ndarray:
     """Return the points in an .npy file, or array `x` of an .npz file, as float32."""
-    if not path.is_file() or path.suffix not in (".npy", ".npz"):
+    if not path.is_file() or path.suffix.lower() not in (".npy", ".npz"):
         raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     values = stored_arrays(path, ["x"])["x"]
     if (
@@ -40,6 +42,7 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{path} must hold at least two points of real numbers, stacked on axis 0, "
             f"but has shape {values.shape} and type {values.dtype}."
         )
+    check_rounding(str(path), values)
     with np.errstate(over="ignore"):
         values = values.astype(np.float32)
     bad = np.array([not np.max(np.abs(row)) <= _LARGEST for row in values])
@@ -49,6 +52,19 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{len(values)} points are not, the first at index {bad.argmax()}."
         )
     return values
+
+
+def check_rounding(what: str, values: np.ndarray) -> None:
+    """Raise if single precision rounds off much of how numbers differ, by rows."""
+    some = values[:_ROWS].astype(np.float64).reshape(len(values[:_ROWS]), -1)
+    with np.errstate(all="ignore"):
+        lost, width = (some - some.astype(np.float32)).std(axis=0), some.std(axis=0)
+    bad = (lost > _LOST * width) & (width > _NOISE * np.abs(some).max(axis=0))
+    if bad.any():
+        raise DataError(
+            f"{what} has numbers such as {some[0, bad.argmax()]:.12g}, whose "
+            "differences single precision rounds off: subtract a constant."
+        )
 
 
 def map_points(path: pathlib.Path | str) -> np.memmap:
@@ -74,7 +90,7 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
 def _map_file(path: pathlib.Path) -> np.memmap:
     start = 0
     with path.open("rb") as file:
-        if path.suffix == ".npz":
+        if path.suffix.lower() == ".npz":
             part = zipfile.ZipFile(path).getinfo("x.npy")
             if part.compress_type != zipfile.ZIP_STORED:
                 raise ValueError("it is compressed; save it with np.savez")
@@ -89,7 +105,7 @@ def _map_file(path: pathlib.Path) -> np.memmap:
 
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     """Return the classes in the array `y`, or `labels`, of an .npz file, or None."""
-    if path.suffix != ".npz":
+    if path.suffix.lower() != ".npz":
         return None
     found = stored_arrays(path, [], ["y", "labels"])
     if not found:

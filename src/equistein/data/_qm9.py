@@ -89,9 +89,8 @@ def _checked(
     charges = np.atleast_2d(arrays["charges"])
     shape = positions.shape
     good = (
-        len(shape) == 3
+        shape[1:] == (len(numbers), 3)
         and shape[0] >= 1
-        and shape[1:] == (len(numbers), 3)
         and charges.shape in (shape[:2], (1, shape[1]))
         and split.shape == shape[:1]
         and np.issubdtype(positions.dtype, np.floating)

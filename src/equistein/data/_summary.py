@@ -30,6 +30,9 @@ _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
 _DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
 _MOST_COLUMNS = 200
+_FEWEST_VALUES = 10  # of a column that is continuous
+_PERIODS = (0.03, 10)  # that points span at least and at most
+_BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
 
 class DataWarning(UserWarning):
@@ -105,7 +108,7 @@ def describe(
     elif species is not None:
         _add_molecules(found, points, species, energies, forces, kelvin, charge)
     elif points.ndim == 2 and points.shape[1] <= _MOST_COLUMNS and not is_cloud:
-        _add_columns(found, points, columns)
+        _add_columns(found, points, columns, getattr(group, "periods", ()))
     for text in found.warnings:
         warnings.warn(text, DataWarning, stacklevel=2)
     return DataSummary(tuple(found.lines), tuple(found.warnings), found.numbers)
@@ -132,16 +135,13 @@ def _add_molecules(
     found: _Lines, points: np.ndarray, species: Sequence[str],
     energies: Any, forces: Any, kelvin: float | None, charge: int,
 ) -> None:  # fmt: skip
-    unit, ratio = _unit_of_length(species, points)
+    unit, ratio, cause = _unit_of_length(species, points)
     charged = f" with charge {charge:+d}" if charge else ""
     apart = f", whose nearest atoms are {ratio:.3g} times their covalent radii apart"
     found.add(
         f"Molecules of {formula(species)}{charged}" + apart * math.isfinite(ratio),
-        f"the positions are in {unit}, so give --length-unit {unit}"
-        if unit != "Angstrom"
-        else "",
-        nearest_distance=ratio,
-    )
+        cause, nearest_distance=ratio,
+    )  # fmt: skip
     points = np.asarray(points, np.float64) * unit_value(unit, "length")
     _add_thermal(found, points, energies, forces, kelvin)
     if not has_rdkit() or len(species) > _LARGEST:
@@ -165,15 +165,17 @@ def _add_molecules(
         )
 
 
-def _unit_of_length(species: Sequence[str], points: np.ndarray) -> tuple[str, float]:
-    """Return the likely unit, and how far nearest atoms are over their covalent radii.
+def _unit_of_length(
+    species: Sequence[str], points: np.ndarray
+) -> tuple[str, float, str]:
+    """Return the likely unit, how far nearest atoms are in covalent radii, what is off.
 
     Nearly all must be as if bonded in another unit, and not in Angstrom; noble gases do
     not count. The median distance is in Angstrom, and NaN without RDKit.
     """
     atoms = [at for at, symbol in enumerate(species) if symbol not in _NOBLE]
     if not has_rdkit() or len(atoms) < 2:
-        return "Angstrom", math.nan
+        return "Angstrom", math.nan, ""
     from rdkit.Chem import GetPeriodicTable
 
     some = np.asarray(points[:: max(1, len(points) // 50)], np.float64)[:, atoms]
@@ -186,8 +188,13 @@ def _unit_of_length(species: Sequence[str], points: np.ndarray) -> tuple[str, fl
         off = np.log(ratios * unit_value(unit, "length") + 1e-9)
         fits[unit] = np.mean(np.abs(off) < math.log(_BONDED))
     best = max(fits, key=lambda unit: fits[unit])
-    is_other = fits[best] > 0.8 and fits["Angstrom"] < 0.2
-    return best if is_other else "Angstrom", float(np.median(ratios))
+    ratio = float(np.median(ratios))
+    if fits[best] > 0.8 and fits["Angstrom"] < 0.2:
+        return best, ratio, f"the positions are in {best}, so give --length-unit {best}"
+    wrong = np.flatnonzero((ratios < _BONDS[0]) | (ratios.min() > _BONDS[1]))
+    names = ", ".join(sorted({species[atoms[at]] for at in wrong}))
+    cause = f"{names} are not as far apart as in bonds: check elements, --length-unit"
+    return "Angstrom", ratio, cause if names else ""
 
 
 def _add_thermal(
@@ -220,18 +227,40 @@ def _add_thermal(
 
 
 def _add_columns(
-    found: _Lines, points: np.ndarray, columns: Sequence[str] | None
-) -> None:
-    """Add columns that count rows, are constant, sums of others, or of other scales."""
+    found: _Lines, points: np.ndarray, columns: Sequence[str] | None,
+    periods: Sequence[float],
+) -> None:  # fmt: skip
+    """Add columns that are not continuous, sums of others, or of other scales."""
     names = np.array(columns or [f"{i + 1}" for i in range(points.shape[1])], object)
     points = points.astype(np.float64)
     widths, steps = points.std(axis=0), np.diff(np.sort(points, axis=0), axis=0)
-    constant = widths <= 1e-6 * np.abs(points).max(axis=0)
-    counting = (steps == steps[:1]).all(axis=0) & ~constant & (len(points) > 10)
+    rounding = 2.0**-23 * np.abs(points).max(axis=0)
+    constant = widths <= rounding
+    counting = np.abs(steps - steps.mean(axis=0)).max(axis=0) <= rounding
+    counting &= (steps.mean(axis=0) > 4 * rounding) & (len(points) > 10)
+    num_values = 1 + (steps > 0).sum(axis=0)
+    few = (num_values <= _FEWEST_VALUES) & (len(points) > 20 * num_values) & ~constant
+    far = np.zeros(len(names), bool)
+    for edge in (points.min(axis=0), points.max(axis=0)):
+        rest = np.ma.masked_equal(points - edge, 0)
+        gap, width = np.abs(rest).min(axis=0), rest.ptp(axis=0)
+        is_far = np.ma.filled((gap > 2 * width) & (width > 0), False)
+        far |= is_far & ((points == edge).sum(axis=0) > 1)
+    spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
+    off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])
-    for which, what in ((counting, "counts the rows"), (constant, "is constant")):
+    for which, what, remedy in (
+        (counting, "counts the rows", "leave it out by --columns"),
+        (constant, "is constant", "leave it out by --columns"),
+        (few & bool(columns), "has few values, which have no density",
+         "give --class-column if it names classes, or leave it out by --columns"),
+        (off, "spans many periods, or hardly any",
+         "angles in degrees have the period 360, in radians 6.2832"),
+        (far, "repeats a number far from all others",
+         "leave these rows out if it stands for missing values"),
+    ):  # fmt: skip
         if which.any():
-            found.add(f"Column {listed(which)} {what}", "leave it out by --columns")
+            found.add(f"Column {listed(which)} {what}", remedy)
     rest = np.flatnonzero(~constant & ~counting)
     if not len(rest) or len(points) <= 2 * len(names):
         return

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from equistein._limits import check_read_size, LimitError
-from equistein.data._array_files import DataError
+from equistein.data._array_files import check_rounding, DataError
 
 TABLES = (".csv", ".tsv", ".parquet")
 _GROWTH = 6  # bytes of memory for a letter of text
@@ -76,9 +76,14 @@ def read_table(
     wanted = [*(columns or ()), *([] if class_column is None else [class_column])]
     notes: list[str] = []
     for name in itertools.takewhile(lambda name: name in _INDEX, frame.columns):
-        column = frame[name]
-        if name in wanted or column.dtype.kind in "fb" or not column.is_unique:
+        column, is_unique = frame[name], frame[name].is_unique
+        if name in wanted or column.dtype.kind in "fb" or (name and not is_unique):
             break
+        if not (is_unique or columns):
+            raise DataError(
+                f"{path}: the first column has no name, but repeats numbers: choose "
+                'by --columns or, if commas are decimal, give --sep ";" --decimal ,'
+            )
         frame = frame.drop(columns=name)
         notes.append(f"The first column, {name!r}, numbers or names rows: left out.")
     known = ", ".join(map(repr, frame.columns))
@@ -145,8 +150,11 @@ def _text_frame(
 ) -> Any:
     """Return the columns of text, of which the first rows show what separates them."""
     check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
-    with path.open(encoding="utf-8-sig") as file:
-        lines = [line for line in file if line.strip() and not line.startswith("#")]
+    content = path.read_bytes()
+    # Excel writes UTF-16 and lines such as sep=;
+    encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
+    file, comments = io.StringIO(content.decode(encoding), newline=None), ("#", "sep=")
+    lines = [line for line in file if line.strip() and not line.startswith(comments)]
     if not lines:
         raise ValueError("it is empty")
 
@@ -159,13 +167,15 @@ def _text_frame(
     widths = {by: [len(row) for row in split[by]] for by in split}
     regular = (by for by in split if min(widths[by]) > 1 >= len({*widths[by][1:]}))
     sep = sep or next(regular, ",")
-    words, *rows = split[sep]
+    words, *rows = [[word.strip() for word in row] for row in split[sep]]
     sample = " ".join(first)
     # Three digits behind a comma may as well be thousands.
     commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
     has_points = sep == "," or re.search(r"[0-9]\.[0-9]", sample)
     decimal = decimal or ("," if commas and not has_points else ".")
     named = not all(_is_number(word, decimal) for word in words)
+    if words == [str(i) for i in range(len(words))]:  # as pandas names columns
+        named |= all(re.search("[0-9][.,][0-9]", " ".join(row)) for row in rows)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
     if named and {len(row) for row in rows} == {len(words) + 1}:
         names = ["", *names]  # R names rows in a column without a name
@@ -201,9 +211,11 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
             f"has {str(values[bad][0])[:40]!r} in data row {bad.argmax() + 1}, and "
-            f"{bad.sum()} of these. Give --decimal , if that is a decimal comma, "
-            "--class-column if it names classes, or leave out the column or the rows."
+            f"{bad.sum()} of these. Give --decimal , if that is a decimal comma and "
+            "none of thousands, --class-column if it names classes, or leave out the "
+            "column or the rows."
         )
+    check_rounding(f"{path}: column {name!r}", values)
     return values.astype(np.float32)
 
 

@@ -33,17 +33,15 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
             second frame; and `atoms`, as mdtraj selects them, by default all.
     """
     path = pathlib.Path(path)
-    given = [options.get(name) for name in ("topology", "stride", "atoms")]
-    if not (any(given) or path.suffix.lower() in TRAJECTORIES):
+    topology, stride, atoms = map(options.get, ("topology", "stride", "atoms"))
+    if not (topology or stride or atoms or path.suffix.lower() in TRAJECTORIES):
         return read_molecules(path, **options)
-    topology, stride, atoms = given
     mdtraj = _mdtraj()
     frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
     molecules = interpret(path, frames, options)
     top = mdtraj.load_topology(topology or str(path))
-    bonds = [
-        (a.index, b.index) for a, b in top.subset(top.select(atoms or "all")).bonds
-    ]
+    part = top.subset(top.select(atoms or "all"))
+    bonds = [(a.index, b.index) for a, b in part.bonds]
     note = f"The topology has {len(bonds) or 'no'} bonds"
     note += "." if bonds else ": atoms of one element count as alike."
     notes = (*molecules.notes, note)
@@ -107,6 +105,8 @@ def _frames(
 ) -> Iterator[Frame]:
     """Return frames in Angstrom, read in pieces."""
     has_topology = path.suffix.lower() in (".h5", ".pdb")
+    if not has_topology and path.suffix.lower() not in TRAJECTORIES:
+        raise ValueError("leave out --topology, --stride, --atoms: no trajectory.")
     if not (topology or has_topology):
         raise ValueError("give --topology, a file of the same atoms such as a .pdb.")
     try:
@@ -116,6 +116,8 @@ def _frames(
         more = {} if has_topology else {"top": top}
         for piece in mdtraj.iterload(str(path), chunk=_CHUNK, stride=stride, **more):
             if piece.unitcell_lengths is not None:
+                if not piece.topology.n_bonds:
+                    raise ValueError("no bonds (CONECT), to make molecules whole by")
                 piece.make_molecules_whole(inplace=True)
             for at in 10 * piece.xyz[:, chosen].astype(float):
                 yield Frame(f"frame {num}", names, at, {}, {})

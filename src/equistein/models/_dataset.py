@@ -37,7 +37,7 @@ _DESCRIBED = (
 @check_arguments
 def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     """Return the checked data of a file or a folder, shuffled if in memory."""
-    arrays = path.suffix in (".npy", ".npz")
+    arrays = path.suffix.lower() in (".npy", ".npz")
     has_molecules = is_molecules(path)
     for names, allowed, kinds in (
         (("stream",), arrays, ".npy and .npz files"),
@@ -106,7 +106,7 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
         columns, classes = table.columns, table.classes
     else:
         _check(
-            path.suffix in (".npy", ".npz"),
+            path.suffix.lower() in (".npy", ".npz"),
             f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, a "
             "table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, "
             ".db, .pdb, .sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of images.",

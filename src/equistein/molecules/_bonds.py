@@ -40,9 +40,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
         from_origin = np.linalg.norm(positions, axis=-1)
     if not (np.isfinite(distances).all() and np.isfinite(from_origin).all()):
-        raise ValueError(
-            "`infer_bonds` needs `positions` at finite distances, but some are not."
-        )
+        raise ValueError("`positions` must be at finite distances, but some are not.")
     orders = np.zeros((len(symbols), len(symbols)), int)
 
     def bond(i: int, j: int) -> None:

@@ -71,8 +71,8 @@ def unit_value(unit: str, kind: Kind) -> float:
         first, *rest = (table[word] for table, word in pairs)
     except (KeyError, ValueError):
         raise ValueError(
-            f"There is no unit {unit!r} of {kind}: give one such as eV, Hartree/Bohr, "
-            "kcal/mol or nm."
+            f"There is no unit {unit!r} of {kind}: give --{kind}-unit, one such as eV, "
+            "Hartree/Bohr, kcal/mol or nm."
         ) from None
     return first / rest[0] if rest else first
 
@@ -104,9 +104,8 @@ def formula(symbols: Sequence[str]) -> str:
     counts = collections.Counter(symbols)
     order = ("C", "H") if "C" in counts else ()
     kinds = sorted(counts, key=lambda kind: (kind not in order, kind))
-    return "".join(
-        f"{kind}{counts[kind] if counts[kind] > 1 else ''}" for kind in kinds
-    )
+    text = lambda kind: f"{kind}{counts[kind] if counts[kind] > 1 else ''}"
+    return "".join(map(text, kinds))
 
 
 @check_arguments

@@ -40,9 +40,9 @@ _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
 )
 _HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
-    "a cell must be periodic along all three edges, given by `Lattice`, or along "
-    'none; if the molecule is isolated, write pbc="F F F" into an .xyz file, leave '
-    "`Lattice` or CRYST1 out, or unset `atoms.pbc`."
+    "a cell must be periodic along all three edges, given by 9 numbers as `Lattice`, "
+    'or along none; if the molecule is isolated, write pbc="F F F" into an .xyz file, '
+    "leave the cell or CRYST1 out, or unset `atoms.pbc`."
 )
 _NOT_PERIODIC = r"((f|false|no|none|[-+0.]+)([\s,]+|$))*"
 _ALL_PERIODIC = r"((t|true|yes|1)([\s,]+|$)){3}"
@@ -52,7 +52,8 @@ _ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energ
     rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
-_ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species".split()
+_ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species symbols".split()
+_CELLS = ("lattice", "cell", "box")
 
 
 class MissingASE(ImportError):
@@ -88,8 +89,7 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
     readers |= dict.fromkeys(_READ_BY_ASE, _ase_frames)
-    read = readers.get(path.suffix.lower(), _xyz_frames)
-    return interpret(path, read(path), options)
+    return interpret(path, readers.get(path.suffix.lower(), _xyz_frames)(path), options)
 
 
 @check_arguments
@@ -108,7 +108,8 @@ def _text_lines(path: pathlib.Path) -> list[str]:
         raise ValueError(f"it cannot be read: {error}.") from None
     check_read_size("it", max(2 * len(content), _LINE * content.count(b"\n")), _REMEDY)
     # Only comments can hold other letters than ASCII.
-    return content.decode("utf-8-sig", errors="replace").rstrip().split("\n")
+    encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
+    return content.decode(encoding, "replace").rstrip().split("\n")
 
 
 def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -147,6 +148,8 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
             if not {word.lower() for word in moves} <= {"t", "true", "1"}:
                 raise ValueError(f"line {line}: {_FIXED}")
         names = [row[columns["species"].start] for row in rows]
+        if len(columns) == 2 and min(map(len, rows)) > 6:
+            columns["columns_5_to_7"] = slice(4, 7)  # which may be forces
         vectors = {
             name: np.array([[number(word) for word in row[column]] for row in rows])
             for name, column in columns.items() if column.stop - column.start == 3
@@ -176,7 +179,7 @@ def _entries(comment: str) -> dict[str, Any]:
     """Return what the second line of a frame holds by keys."""
     entries: dict[str, Any] = {}
     for key, word, unit in _ENTRY.findall(comment):
-        value = word.strip("\"'{}[]")
+        value = word.strip("\"'{}[],;")
         entries |= {f"{key} unit": unit} if unit else {}
         before = entries.setdefault(key, value)
         if before != value and LIKELY.search(key.lower()):
@@ -187,7 +190,7 @@ def _entries(comment: str) -> dict[str, Any]:
 def _cell_of(entries: Mapping[str, str]) -> np.ndarray | None:
     """Return the edges of a periodic cell; raise unless all or none are periodic."""
     small = {key.lower(): value.lower() for key, value in entries.items()}
-    lattice = small.get("lattice", "")
+    lattice = next((small[key] for key in _CELLS if key in small), "")
     if re.fullmatch(_NOT_PERIODIC, small.get("pbc", lattice)):
         return None
     edges = np.array([number(word) for word in lattice.replace(",", " ").split()])
@@ -207,12 +210,15 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
         if record in ("ATOM", "HETATM"):
             # Without an element in its columns, the name in a known residue has it.
             name = line[12:16] if line[17:20].strip() in _RESIDUES else ""
+            if line[16:17] not in (" ", "A", "1", ""):
+                raise ValueError(f"line {index}: leave in one alternate location, A.")
             given = re.sub("[^A-Za-z]", "", line[76:78])
             names.append(given or name.strip(" 0123456789")[:1])
             whole = line if len(line) >= 54 else ""
             at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
         elif record in ("MODEL", "ENDMDL", "END") and names:
-            if index > len(lines) and (len(names) < size or len(lines[-1]) < 54):
+            is_short = len(lines[-1]) < 54 and lines[-1][:3] not in ("TER", "CON")
+            if index > len(lines) and (len(names) < size or is_short):
                 raise CutError(f"frame {num} is cut: the file ends in it.")
             yield Frame(f"frame {num}", names, np.array(at), {}, {})
             num, size, names, at = num + 1, len(names), [], []
@@ -297,20 +303,25 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
             arrays = dict(stored)
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         positions = positions.astype(float)
-        whole = elements.astype(int) if elements.dtype.kind == "f" else elements
-        elements = np.broadcast_to(whole, positions.shape[:2]).astype(str)
+        elements = np.broadcast_to(elements, positions.shape[:2]).astype(str)
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(
             f"it must hold positions (molecule, atom, 3) by one of the names "
             f"{', '.join(_POSITIONS)}, and an element for each atom by one of "
             f"{', '.join(_ELEMENTS)}, but has {held}: {error}."
         ) from None
+    if any(np.any(x) for name, x in arrays.items() if name.lower() in _CELLS):
+        raise ValueError(_PERIODIC)
     of_all = {n: x.ravel() for n, x in arrays.items() if x.size in (1, len(positions))}
     moved = {n: x for n, x in arrays.items() if x.shape == positions.shape}
+    for name in set("E F energy energies forces".split()) & set(arrays):
+        if name not in of_all and name not in moved:
+            raise ValueError(f"the array {name} is not of {len(positions)} molecules.")
     for i, at in enumerate(positions):
+        symbols = [symbol.removesuffix(".0") for symbol in elements[i].tolist()]
         entries = {name: value[i % value.size] for name, value in of_all.items()}
         vectors = {name: value[i].astype(float) for name, value in moved.items()}
-        yield Frame(f"molecule {i}", elements[i].tolist(), at, entries, vectors)
+        yield Frame(f"molecule {i}", symbols, at, entries, vectors)
 
 
 @check_arguments

@@ -29,15 +29,18 @@ READ_OPTIONS = (
 """What `read_molecules` takes where a file does not say it."""
 
 LARGEST = 1e6  # Angstrom
-LIKELY = re.compile("energ|forc|grad|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)")
+LIKELY = re.compile("energ|forc|grad|column|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)")
 """What a key of energies or forces may be like, in small letters."""
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
-    """free kinetic per atom atoms atomic old std error mae rmse weight formation
-    binding atomization dispersion zero correction uncertainty""".split()
+    """free kinetic per atom atoms atomic old std error mae rmse weight formation min
+    max mean var binding atomization dispersion zero correction uncertainty""".split()
 )
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
-_UNIT_OF = {"length": "leng|^r_", "energy": "energ|^e_|(^| )unit", "force": "forc|^f_"}
+_UNIT_OF = {  # in a key and its value
+    "length": "leng|dist|pos|coord|^r_|^units? (ang|bohr|nm|pm|å)", "force": "forc|^f_",
+    "energy": r"energ|^e_|(^| )units?\b(?! (ang|bohr|nm|pm|å))",
+}  # fmt: skip
 ENERGY_UNIT = r"(?i:(?<![a-z])(?:m?ev|hartrees?|ha|eh|ry|kcal|kj|a\.u\.)(?![a-z]))"
 """What a unit of energies begins with, behind a number or in a key."""
 
@@ -107,8 +110,7 @@ def element(name: str) -> str | None:
         return SYMBOLS[int(name) - 1]
     match = re.fullmatch(r"([A-Za-z]{1,2})(?:[0-9_].*)?", name)
     symbol = match.group(1).capitalize() if match else ""
-    symbol = {"D": "H", "T": "H"}.get(symbol, symbol)
-    return symbol if symbol in SYMBOLS else None
+    return "H" if symbol in ("D", "T") else symbol if symbol in SYMBOLS else None
 
 
 def number(value: Any) -> float:
@@ -127,7 +129,7 @@ def interpret(
 ) -> Molecules:
     """Return the molecules of frames, or raise `XYZError`."""
     try:
-        return _molecules(frames, path.suffix, options)
+        return _molecules(frames, path.suffix.lower(), options)
     except ValueError as error:
         raise XYZError(f"{path}: {error}") from None
 
@@ -162,10 +164,8 @@ def _molecules(
     }
     units = _units(frames, options, keys, notes)
     wanted = options["formula"] and formula(atoms_of(options["formula"]))
-    chosen = [
-        (frame, elements) for frame, elements in zip(frames, symbols, strict=True)
-        if wanted is None or formula(elements) == wanted
-    ]  # fmt: skip
+    pairs = zip(frames, symbols, strict=True)
+    chosen = [each for each in pairs if wanted is None or formula(each[1]) == wanted]
     molecules = [_molecule(*each, keys, units, options["charge"]) for each in chosen]
     others = len(frames) - len(molecules)
     if not molecules:
@@ -241,8 +241,7 @@ def _symbols(
                     "(of a .pdb in columns 77 and 78): --species names those of all."
                 )
     heavy = sum(counts[name] for name in counts if re.match("[DdTt]([0-9_]|$)", name))
-    if heavy:
-        notes.append(f"{heavy} atoms of D or T, heavy hydrogen, are read as H.")
+    notes += [f"{heavy} atoms of D or T, heavy hydrogen, are read as H."] * bool(heavy)
     return [tuple(str(symbol_of[name]) for name in frame.names) for frame in frames]
 
 
@@ -274,15 +273,14 @@ def _units(
     notes: list[str],
 ) -> dict[str, float]:  # fmt: skip
     """Return the units of positions, energies and forces, given or in the file."""
-    units: dict[str, str] = {}
-    if in_key := re.search(ENERGY_UNIT, (keys["energy"] or "").replace("_", " ")):
-        units["energy"] = in_key.group()
+    in_key = re.search(ENERGY_UNIT, (keys["energy"] or "").replace("_", " "))
+    units: dict[str, str] = {"energy": in_key.group()} if in_key else {}
     for frame in frames:
         for key, value in frame.entries.items():
             if " " in key and key != f"{keys['energy']} unit":
                 continue  # of another number
             for kind in _UNITS if "unit" in key.lower() else ():
-                is_named = re.search(_UNIT_OF[kind], key.lower())
+                is_named = re.search(_UNIT_OF[kind], f"{key} {value}".lower())
                 if is_named and units.setdefault(kind, str(value)) != str(value):
                     raise ValueError(f"{frame.where}: {key} is not as before.")
     units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}

@@ -79,9 +79,8 @@ def perceive(
     atomic_numbers_of(symbols)
     if not len(symbols) or not np.isfinite(positions).all():
         return Perceived(None, "no atoms, or positions are not finite")
-    mol = without_bonds(symbols, positions)
     try:
-        chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=_REACH)
+        mol = connected(symbols, positions, _REACH)
     except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
         return Perceived(None, "no bond orders fit")
     if len(chem.GetMolFrags(mol)) > 1:

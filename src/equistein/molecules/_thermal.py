@@ -30,6 +30,7 @@ _FORCES = """kcal/mol/Angstrom kcal/mol/Bohr kcal/mol/nm kJ/mol/Angstrom kJ/mol/
     eV/nm""".split()
 _ENERGY_UNITS = {unit: 1 / unit_value(unit, "energy") for unit in _ENERGIES}
 _FORCE_UNITS = {unit: 1 / unit_value(unit, "force") for unit in _FORCES}
+_IF = ", if no unit was given"
 _OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
 _OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
 _UNEQUAL = (
@@ -188,7 +189,7 @@ def _causes_of_energies(check: ThermalCheck) -> tuple[str, ...]:
     if width.is_off and abs(math.log(width.value + 1e-99)) > math.log(_ANHARMONIC):
         units = {name: unit for name, unit in _ENERGY_UNITS.items() if name != "eV"}
         if unit := _unit_of(width, units):
-            return (f"the energies are in {unit}: give --energy-unit {unit}",)
+            return (f"the energies are in {unit}: give --energy-unit {unit}{_IF}",)
         return ("the energies are of another temperature or unit",)
     if slope.is_off and abs(slope.value - 1) > _WORK:
         return ("energies and forces differ in unit or sign, or in their frames",)
@@ -211,15 +212,17 @@ def _causes_of_forces(
         virial = Estimate(-virial.value, virial.error)
     if kelvin is None or not virial.is_off:
         return tuple(causes)
-    if unit := _unit_of(virial, _FORCE_UNITS, check.estimates.get("width of energies")):
-        causes.append(f"the forces are in {unit}: give --force-unit {unit}")
+    width = check.estimates.get("width of energies")
+    if unit := _unit_of(virial, _FORCE_UNITS, width):
+        causes.append(f"the forces are in {unit}: give --force-unit {unit}{_IF}")
         return (*causes, *_causes_of_energies(check))
     if virial.value < _MOST_ERRORS * virial.error:
         return (*causes, _OTHER_FRAMES)
-    if 0.2 < virial.value < 5:
+    agrees = width is None or 0.6 < width.value / max(virial.value, 1e-99) < 1.7
+    if agrees and (width or 0.2 < virial.value < 5):
         true = f"about {virial.value * kelvin:.0f} K"
         return (*causes, f"the frames are of another temperature, {true}")
-    return (*causes, f"the forces are in a unit of {1 / virial.value:.3g} eV/Å")
+    return (*causes, f"the forces are {virial.value:.3g} times too large")
 
 
 def _unit_of(
@@ -230,9 +233,11 @@ def _unit_of(
     gaps = {name: abs(log(ratio.value) - log(unit)) for name, unit in units.items()}
     limit = max(0.05, _MOST_ERRORS * ratio.error / max(ratio.value, 1e-99))
     near = sorted((name for name in gaps if gaps[name] < limit), key=gaps.__getitem__)
-    if width:  # of two units of forces that are close
-        of_energy = {name: _ENERGY_UNITS[name.rpartition("/")[0]] for name in near}
-        near.sort(key=lambda n: round(abs(log(width.value) - log(of_energy[n])), 1))
+    if width:  # of two units of forces that are close, or of another temperature
+        gap = lambda value: abs(log(width.value) - log(value))
+        off = {name: gap(_ENERGY_UNITS[name.rpartition("/")[0]]) for name in near}
+        near = [n for n in near if min(off[n], gap(1)) < 0.3 + gap(ratio.value)]
+        near.sort(key=lambda name: round(off[name], 1))
     return near[0] if near else ""
 
 

@@ -97,6 +97,40 @@ def test_files_are_read_by_the_options_of_a_fit(run, tmp_path, capsys):
     assert "--energy-unit: for molecules" in capsys.readouterr().err
 
 
+def test_what_is_off_in_a_file_is_warned_of(run, tmp_path, capsys):
+    frames = list(es.molecules.read_molecules(run / "frames.xyz"))
+    bohr = [each.positions / 0.529177 for each in frames]
+    es.molecules.write_xyz(tmp_path / "bohr.xyz", frames[0].symbols, np.array(bohr))
+    model = run / "model.eqx"
+    assert (
+        status("evaluate", model, tmp_path / "bohr.xyz", "--out", tmp_path / "a") == 0
+    )
+    assert "warning: Molecules of H2O" in (err := capsys.readouterr().err)
+    assert "--length-unit Bohr" in err
+    words = ("--length-unit", "Bohr", "--out", tmp_path / "b")
+    assert status("evaluate", model, tmp_path / "bohr.xyz", *words) == 0
+    assert "warning: Molecules of H2O" not in capsys.readouterr().err
+
+
+def test_tables_are_read_by_the_options_of_a_fit(tmp_path, capsys):
+    x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    with as_users_run_it():
+        model = es.models.for_data(
+            jr.key(0), es.groups.parse_group("trivial"), jnp.asarray(x),
+            settings=es.models.LinearSettings(num_waves=5),
+        )  # fmt: skip
+        model = dataclasses.replace(model, about={"columns": ["x", "y"]})
+        model.fit(0, jnp.asarray(x)).save(tmp_path / "model.eqx")
+    rows = [f"{a:.3f};{b:.3f}".replace(".", ",") for a, b in x]  # or thousands?
+    (tmp_path / "x.csv").write_text("\n".join(["x;y", *rows, ""]))
+    words = ("evaluate", tmp_path / "model.eqx", tmp_path / "x.csv")
+    assert status(*words, "--out", tmp_path / "a") == 2
+    assert "--decimal ," in capsys.readouterr().err
+    assert status(*words, "--decimal", ",", "--out", tmp_path / "a") == 0
+    found = np.load(tmp_path / "a" / "evaluate.npz")["x"]
+    assert np.allclose(found, x, atol=1e-3)
+
+
 def test_points_of_another_kind_are_refused(run, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.zeros((4, 5)))
     assert status("evaluate", run / "model.eqx", tmp_path / "x.npy") == 2

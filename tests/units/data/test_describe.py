@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equistein.data import DataWarning, describe
-from equistein.groups import PointCloud
+from equistein.groups import PointCloud, TorusTranslations
 from equistein.molecules import atoms_of, embed
 
 
@@ -79,10 +79,41 @@ def test_hands_are_counted():
         (lambda x: np.column_stack([x, x[:, 0] - x[:, 2]]), "'1', '3', '4' each is a"),
         (lambda x: x * np.array([1, 1, 1e5]), "'3' is .* times as wide as '1'"),
         (lambda x: np.concatenate([x, x[:9]]), "9 of them repeated"),
+        (lambda x: with_column(x, 0.1 * np.arange(300)), "'3' counts the rows"),
+        (lambda x: with_column(x, np.arange(300) % 2), "'3' has few values"),
+        (lambda x: with_column(x, np.where(x[:, 2] > 2, -999, x[:, 2])), "'3' repeats"),
+        (lambda x: with_column(x, np.where(x[:, 2] > 2, 99, x[:, 2])), "'3' repeats"),
     ],
 )
 def test_columns_that_are_off(change, cause):
     x = np.random.default_rng(0).normal(size=(300, 3))
-    assert not describe(x).warnings
+    rounded = (x + 100).round(1).astype(np.float32)
+    for right in (x, rounded, 1e6 + x, np.abs(x), np.maximum(x, -1)):
+        assert not describe(right, columns=("1", "2", "3")).warnings
+    changed = change(x).astype(np.float32)
+    names = [f"{i + 1}" for i in range(changed.shape[1])]
     with pytest.warns(DataWarning, match=cause):
-        describe(change(x))
+        describe(changed, columns=names)
+
+
+def with_column(x, column):
+    return np.column_stack([x[:, :2], column])
+
+
+@pytest.mark.parametrize(("period", "span"), [(6.2832, 360), (360, 6.28)])
+def test_angles_of_another_unit_than_the_period_are_named(period, span):
+    x = span * (np.random.default_rng(0).random(size=(300, 2)) - 0.5)
+    with pytest.warns(DataWarning, match="'1', '2' spans many periods"):
+        describe(x, group=TorusTranslations((period, period)))
+    right = TorusTranslations((span, np.inf))
+    assert not describe(3 * x, group=right).warnings
+
+
+def test_an_element_that_is_too_close_is_named(molecules):
+    symbols, positions = molecules
+    wrong = ["Ca" if at == 0 else symbol for at, symbol in enumerate(symbols)]
+    with pytest.warns(DataWarning, match="Ca.* not as far apart as in bonds"):
+        describe(positions, species=wrong)
+    for scale in (0.529, 10):
+        with pytest.warns(DataWarning, match="C, H, O .* --length-unit"):
+            describe(scale * positions, species=symbols)

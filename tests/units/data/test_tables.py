@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from equistein.data import DataError, read_table, Table, write_table
+from equistein.data import DataError, read_points, read_table, Table, write_table
 
 ROWS = "x [nm],kind,y [nm]\n1,cat,2\n3,dog,4.5\n-1e-3,,0\n"
 
@@ -134,6 +134,9 @@ AS_XY = [
     "x   y\n 1.5  2.0\n 3.0  4.5\n 5.0  6.0\n",
     "x,y,\n1.5,2,\n3,4.5,\n5,6,\n",
     "x,y,\n1.5,2,\n3,4.5,\n5,6,\n".replace(",", ";").replace(".", ","),
+    "sep=;\n" + XY.replace(",", ";"),  # Excel
+    XY.replace("x,y", "x , y"),
+    XY.replace("\n", "\r"),
 ]
 
 
@@ -150,7 +153,41 @@ def test_an_index_is_read_if_it_is_wanted(file):
     assert np.allclose(wanted.points[:, 0], [0, 1, 2])
 
 
+def test_text_in_utf16_is_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(XY.replace(",", "\t").encode("utf-16"))
+    assert read_table(tmp_path / "a.csv").columns == ("x", "y")
+
+
+def test_names_may_be_numbers_as_of_pandas(file):
+    table = read_table(file("0,1\n1.5,2\n3,4.5\n"))
+    assert table.columns == ("0", "1")
+    assert table.points.shape == (2, 2)
+    assert read_table(file("0,1\n1,0\n0.5,3\n")).points.shape == (3, 2)  # ambiguous
+
+
+@pytest.mark.parametrize("offset", [5_412_345.67, 2**40])
+def test_numbers_that_single_precision_rounds_off_are_refused(offset, file, tmp_path):
+    x = offset + np.arange(20) % 7 / 7
+    with pytest.raises(DataError, match="column 'x' .*subtract a constant"):
+        read_table(file("x\n" + "\n".join(f"{value:.17g}" for value in x)))
+    np.save(tmp_path / "a.NPY", x[:, None])
+    (tmp_path / "a.NPY.npy").rename(tmp_path / "a.NPY")
+    with pytest.raises(DataError, match="subtract a constant"):
+        read_points(tmp_path / "a.NPY")
+    constant = offset * (1 + 1e-16 * np.arange(18).reshape(9, 2))
+    np.save(tmp_path / "a.npy", constant)
+    assert read_points(tmp_path / "a.npy").shape == (9, 2)
+
+
 def test_what_a_comma_means_is_asked(file):
+    path = file("x\n1,5\n-0,25\n1,75\n")
+    with pytest.raises(DataError, match='--sep ";" --decimal ,'):
+        read_table(path)
+    assert read_table(path, sep=";", decimal=",").points.shape == (3, 1)
+    path = file(",x\n0,1.5\n1,2\n0,3\n")  # pandas, of tables that were joined
+    with pytest.raises(DataError, match="no name"):
+        read_table(path)
+    assert read_table(path, columns=["x"]).points.shape == (3, 1)
     path = file("x;y\n1,200;2,100\n1,300;2,500\n")
     with pytest.raises(DataError, match="--decimal"):
         read_table(path)

@@ -108,6 +108,9 @@ def test_molecules_are_made_whole(frames, tmp_path):
     found = read_frames(path, topology=str(PDB))
     close = np.array([each.positions for each in found])
     assert np.allclose(distances(close), 10 * distances(frames.xyz), atol=0.05)
+    write_frames(tmp_path / "top.pdb", found[0].symbols, found[0].positions[None])
+    with pytest.raises(XYZError, match="no bonds"):
+        read_frames(path, topology=str(tmp_path / "top.pdb"))
 
 
 def test_pieces_are_joined(frames, tmp_path, monkeypatch):
@@ -131,6 +134,9 @@ def test_what_is_wrong_is_said(frames, tmp_path):
         read_frames(path, topology=str(PDB), atoms="proteins of gold")
     with pytest.raises(XYZError, match="does not fit"):
         read_frames(tmp_path / "none.xtc", topology=str(PDB))
+    (tmp_path / "a.xyz").write_text("2\nenergy=-1\nH 0 0 0\nH 0 0 0.7\n")
+    with pytest.raises(XYZError, match="leave out --topology"):
+        read_frames(tmp_path / "a.xyz", topology=str(PDB))  # its energy would be lost
     path.write_bytes(b"no trajectory")
     with pytest.raises(XYZError, match="does not fit"):
         read_frames(path, topology=str(PDB))

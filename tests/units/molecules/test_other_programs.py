@@ -95,6 +95,7 @@ IN_TEXT = [
     ("energy = -2 Ha", HARTREE, "in Ha"), ("i = 3, energy = -2 a.u.", HARTREE, "a.u"),
     ("energy=-2 (Hartree)", HARTREE, "in Ha"), ("energy=-2 kcal/mol i=4", KCAL, ""),
     ("kinetic_energy = 5 eV energy = -2 Ha", HARTREE, "in Ha"),
+    ("energy = -2, charge = 0,", 1, "no unit is named"),
     ("energy_Ha=-2", HARTREE, "in Ha"), ("energy_eV=-2", 1, "in eV."),
     ("energy=-2 water", 1, "no unit is named"), ("energy=-2 hartree=3", 1, "no unit"),
     ("energy=-2 has", 1, "no unit is named"), (" energy: -2.0 i: 0.01", 1, "no unit"),
@@ -130,6 +131,17 @@ def test_units_of_lengths_and_unknown_units(read):
         read(frame(), length_unit="furlong")
     with pytest.raises(XYZError, match="not as before"):
         read(extended("energy=1 energy_unit=eV") + extended("energy=1 energy_unit=Ha"))
+
+
+LENGTHS = ["units=Bohr", "unit: bohr", "pos_unit=a0", "distance_units=bohr"]
+
+
+@pytest.mark.parametrize("comment", [*LENGTHS, "units=angstrom"])
+def test_a_unit_of_positions_is_no_unit_of_energies(comment, read):
+    scale = BOHR if comment in LENGTHS else 1
+    molecules = read(frame(f"energy=-2 {comment}", positions=WATER / scale))
+    assert np.allclose(molecules[0].positions, WATER, atol=1e-5)
+    assert molecules[0].energy == -2
 
 
 def test_units_have_the_names_of_ase_and_pint():
@@ -204,6 +216,33 @@ def test_separators_and_exponents_of_other_programs(read, tmp_path):
         assert np.allclose(molecules[0].positions, WATER)
 
 
+def test_text_in_utf16_and_columns_without_names_are_read(read, tmp_path):
+    (tmp_path / "a.xyz").write_bytes(frame(more=-WATER).encode("utf-16"))
+    molecules = read_molecules(tmp_path / "a.xyz")
+    assert np.allclose(molecules[0].positions, WATER)
+    assert molecules[0].forces is None
+    assert "not read: columns_5_to_7" in molecules.notes[0]
+    molecules = read(frame(more=-WATER), forces_key="columns_5_to_7")
+    assert np.allclose(molecules[0].forces, -WATER)
+
+
+CELLS = {'cell="9 0 0 0 9 0 0 0 9"': 9, "box = '8 0 0 0 8 0 0 0 8'": 8, "cell=None": 0}
+
+
+@pytest.mark.parametrize(("comment", "size"), CELLS.items())
+def test_a_cell_by_another_name_is_read_or_refused(comment, size, read, tmp_path):
+    cell = read(frame(comment))[0].cell
+    assert np.allclose(0 if cell is None else cell, size * np.eye(3))
+    with pytest.raises(XYZError, match="line 2: a cell must be"):
+        read(frame("box=8,8,8"))
+    np.savez(tmp_path / "a.npz", R=WATER[None], z=[8, 1, 1], lattice=size * np.eye(3))
+    if size:
+        with pytest.raises(XYZError, match="a cell must be"):
+            read_molecules(tmp_path / "a.npz")
+    else:
+        assert len(read_molecules(tmp_path / "a.npz")) == 1
+
+
 def test_fixed_atoms_are_refused(read):
     mask = [[1.0], [0.0], [1.0]]
     with pytest.raises(XYZError, match="line 4: an atom is fixed"):
@@ -257,6 +296,11 @@ def test_a_pdb_in_a_cell_or_cut_or_without_elements_is_refused(read):
     cell = "CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1"
     with pytest.raises(XYZError, match="periodic"):
         read(pdb(["C"], head=cell), "a.pdb")
+    twice = pdb(["C", "H"]).replace("H    X", "H   BX")
+    with pytest.raises(XYZError, match="line 2: .*alternate"):
+        read(twice, "a.pdb")
+    for end in ("TER\n", "CONECT    1    2\n"):  # a last frame without its END
+        assert len(read(pdb(["C", "H"], "END")[:-8] + end, "a.pdb")) == 2
     cut = pdb(["C", "H"]) + pdb_line(1, "C", "X", (0, 0, 0))
     for text in (cut, cut + "\n", cut[:-40]):
         with pytest.raises(XYZError, match="frame 2 is cut"):
@@ -298,12 +342,22 @@ def test_arrays_of_molecules(names, tmp_path):
         positions,
     )
     arrays = dict(zip(names, values, strict=True))
-    path = tmp_path / "a.npz"
-    np.savez(path, **arrays, old_energies=np.zeros(2), e_unit="kcal/mol")
+    path = tmp_path / "a.NPZ"
+    arrays |= {"E_min": np.float64(-2), "F_mean": np.float64(0)}  # as of sGDML
+    with path.open("wb") as file:
+        np.savez(file, **arrays, old_energies=np.zeros(2), e_unit="kcal/mol")
     molecules = read_molecules(path)
     assert [each.symbols for each in molecules] == 2 * [("O", "H", "H")]
     assert np.allclose([each.energy for each in molecules], [-KCAL, -2 * KCAL])
     assert np.allclose(molecules[1].forces, KCAL * positions[1])
+    path = tmp_path / "a.npz"
+    for wrong in ({"E": [-1.0, -2, -3]}, {"F": WATER}):
+        np.savez(path, R=positions, z=[8.0, 1.0, 1.0], **wrong)
+        with pytest.raises(XYZError, match="array [EF] is not of 2 molecules"):
+            read_molecules(path)
+    np.savez(path, R=positions, charges=[-0.8, 0.4, 0.4])
+    with pytest.raises(XYZError, match="no element '-0.8'"):
+        read_molecules(path)
     np.savez(path, geometry=positions, atoms=values[1])
     with pytest.raises(XYZError, match="coords.*nuclear_charges.*has geometry, atoms"):
         read_molecules(path)

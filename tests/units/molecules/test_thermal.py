@@ -40,6 +40,18 @@ def test_a_dozen_sets():  # of 40, as slowly, 38 or more are warned of and named
     assert min(named.values()) >= 10, named
 
 
+@pytest.mark.parametrize("factor", [8.3, 0.11])
+def test_a_far_temperature_is_no_unit(factor):
+    frames = thermal_frames(2, 6, num=400)
+    x, forces, energies = frames.positions, frames.forces, frames.energies
+    found = check_thermal(x, forces, energies, KELVIN * factor)
+    assert "temperature, about" in found.causes[0]
+    kelvin = float(found.causes[0].split()[-2])
+    assert kelvin == pytest.approx(KELVIN, rel=0.2)
+    units = check_thermal(x, factor * forces, energies, KELVIN)  # but not of energies
+    assert "temperature" not in units.causes[0]
+
+
 def test_the_mean_of_displacements_and_forces_is_sharp_and_has_no_bias():
     frames = thermal_frames(3, 5, kind="floppy", num=2_000)
     found = check_thermal(frames.positions, frames.forces, frames.energies, KELVIN)
