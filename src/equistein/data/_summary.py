@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import check_arguments
@@ -32,6 +33,7 @@ _DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
 _MOST_COLUMNS = 200
 _FEWEST_VALUES = 10  # of a column that is continuous
 _PERIODS = (0.03, 10)  # that points span at least and at most
+_UNBALANCED = 0.01  # of the sum of the sizes of forces
 _BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
 
@@ -101,10 +103,7 @@ def describe(
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
     if group is not None and group.is_periodic:
-        found.add(
-            f"{points.shape[1]} particles in a periodic cell: energies and forces are "
-            "not checked"
-        )
+        _add_cell(found, points, species, group, forces)
     elif species is not None:
         _add_molecules(found, points, species, energies, forces, kelvin, charge)
     elif points.ndim == 2 and points.shape[1] <= _MOST_COLUMNS and not is_cloud:
@@ -165,8 +164,35 @@ def _add_molecules(
         )
 
 
+def _add_cell(
+    found: _Lines, points: np.ndarray, species: Sequence[str] | None, group: Any,
+    forces: Any,
+) -> None:  # fmt: skip
+    """Add what can be checked in a cell: distances, and whether forces balance."""
+    ratio, cause = math.nan, ""
+    if species is not None:
+        nearest = lambda gaps: group.minimum_image(jnp.asarray(gaps))
+        _, ratio, cause = _unit_of_length(species, points, nearest)
+    apart = f", the nearest {ratio:.3g} times their covalent radii apart"
+    found.add(
+        f"{points.shape[1]} particles in a periodic cell{apart * math.isfinite(ratio)}",
+        cause, nearest_distance=ratio,
+    )  # fmt: skip
+    forces = np.zeros(0) if forces is None else np.asarray(forces)[: len(points)]
+    forces = forces[np.isfinite(forces).reshape(len(forces), -1).all(axis=1)]
+    if forces.any():
+        net = np.linalg.norm(forces.sum(axis=1), axis=-1).sum()
+        net /= np.linalg.norm(forces, axis=-1).sum()
+        found.add(
+            f"Forces of {len(forces)} frames: net force {net:.2g} (right: 0), energies "
+            "not checked",
+            "the forces on all particles do not balance: are they of other frames, or "
+            "of some of the particles?" if net > _UNBALANCED else "", net_force=net,
+        )  # fmt: skip
+
+
 def _unit_of_length(
-    species: Sequence[str], points: np.ndarray
+    species: Sequence[str], points: np.ndarray, nearest: Any = lambda gaps: gaps
 ) -> tuple[str, float, str]:
     """Return the likely unit, how far nearest atoms are in covalent radii, what is off.
 
@@ -180,7 +206,8 @@ def _unit_of_length(
 
     some = np.asarray(points[:: max(1, len(points) // 50)], np.float64)[:, atoms]
     radii = np.array([GetPeriodicTable().GetRcovalent(species[at]) for at in atoms])
-    gaps = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    gaps = np.asarray(nearest(some[:, :, None] - some[:, None]))
+    gaps = np.linalg.norm(gaps, axis=-1)
     gaps = gaps / (radii[:, None] + radii) + np.diag(np.full(len(atoms), np.inf))
     ratios = np.median(gaps.min(axis=2), axis=0)
     fits = {}

@@ -1,12 +1,13 @@
 """What `describe` finds in tables and molecules, and its warnings."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 from equistein.data import DataWarning, describe
-from equistein.groups import PointCloud, TorusTranslations
+from equistein.groups import PeriodicCloud, PointCloud, TorusTranslations
 from equistein.molecules import atoms_of, embed
 
 
@@ -117,3 +118,20 @@ def test_an_element_that_is_too_close_is_named(molecules):
     for scale in (0.529, 10):
         with pytest.warns(DataWarning, match="C, H, O .* --length-unit"):
             describe(scale * positions, species=symbols)
+
+
+@pytest.mark.parametrize(
+    ("scale", "moved", "cause"),
+    [(1.0, 0.0, None), (1 / 0.529177, 0.0, "in Bohr"), (1.0, 1.0, "do not balance")],
+)
+def test_atoms_in_a_cell_have_a_unit_and_forces_that_balance(scale, moved, cause):
+    side, rng = 3.61 * scale, np.random.default_rng(0)  # copper
+    corners = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]]) / 2
+    sites = [side * (corners + at) for at in np.ndindex(2, 2, 2)]
+    points = np.concatenate(sites) + 0.02 * side * rng.normal(size=(20, 32, 3))
+    forces = rng.normal(size=points.shape)
+    forces -= forces.mean(axis=1, keepdims=True) - moved
+    group = PeriodicCloud(["Cu"] * 32, [2 * side] * 3)
+    with pytest.warns(DataWarning, match=cause) if cause else nullcontext():
+        found = describe(points, group=group, species=["Cu"] * 32, forces=forces)
+    assert (cause in str(found.warnings)) if cause else not found.warnings
