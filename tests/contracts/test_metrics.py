@@ -51,6 +51,7 @@ def test_distance_is_one_of_samples(name, key):
     assert getattr(single, "dtype", jnp.float32) == jnp.float32
 
 
+@pytest.mark.slow
 def test_each_metric_compiles_at_most_four_programs(counted):
     jax.clear_caches()
     metrics = {name: row for name, row in CALLS.items() if "metrics" in name}
