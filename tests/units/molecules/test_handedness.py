@@ -129,8 +129,9 @@ def test_atoms_are_put_into_the_order_of_the_bonds():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network", ["linear", "graph"])
-@pytest.mark.parametrize("mirrored", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("network", "mirrored"), [("linear", 0.0), ("linear", 0.5), ("graph", 0.0)]
+)
 def test_learned_molecules_have_the_hands_of_the_data(
     network, mirrored, single_precision
 ):

@@ -32,14 +32,6 @@ def test_right_frames_raise_no_warning_and_spoiled_ones_the_right_one():
     assert min(named.values()) >= 5
 
 
-@pytest.mark.slow
-def test_a_dozen_sets():  # of 40, as slowly, 38 or more are warned of and named right
-    warned, named = count({seed: thermal_frames(seed) for seed in range(12)})
-    assert warned.pop("right") == 0
-    assert min(warned.values()) >= 11, warned
-    assert min(named.values()) >= 10, named
-
-
 def test_the_mean_of_displacements_and_forces_is_sharp_and_has_no_bias():
     frames = thermal_frames(3, 5, kind="floppy", num=2_000)
     found = check_thermal(frames.positions, frames.forces, frames.energies, KELVIN)
