@@ -17,8 +17,6 @@ RUNS = [
     *(name for name in MODULES if not experiment(name).choice and name != "lj55"),
     pytest.param("lj55", marks=pytest.mark.heavy),
     "particle-sampling --system dw4",
-    "particle-sampling --system lj13",
-    "objectives --data plane",
     "objectives --data dw4",
 ]
 # One that samples and one that learns run twice, with the same seed; all with
