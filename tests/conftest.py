@@ -58,7 +58,7 @@ def _forget_compiled_code():
     """
     yield
     num = _num_mappings()
-    if num is None or num > 25_000:
+    if num is None or num > 40_000:
         jax.clear_caches()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+COMPUTE = ("cluster", "trajectory")  # which compile less than they compute
 NEEDS = {"mixture": "numpyro", "molecules": "rdkit", "images": "sklearn"}
 
 
@@ -28,7 +29,15 @@ BUILDER = hook("_tutorials")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path, id=path.stem, marks=[pytest.mark.heavy] * (path.stem in COMPUTE)
+        )
+        for path in TUTORIALS
+    ],
+)
 @pytest.mark.usefixtures("single_precision", "unchecked")
 @pytest.mark.filterwarnings("ignore:R-hat of")  # of the component too many, rightly
 def test_a_tutorial_runs(path):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from registries import normal
 
 from equistein.groups import (
     AbstractCloud,
@@ -122,6 +123,16 @@ def compiled(group, method):
     return jax.jit(jax.vmap(getattr(group, method), axes[method]))
 
 
+@functools.cache
+def _sampler(group, num):
+    return jax.jit(lambda key: group.sample(key, num))
+
+
+def sample(group, key, num=8):
+    """Draw elements, compiled once for a group."""
+    return _sampler(group, num)(key)
+
+
 def move(group, elements, point):
     return np.asarray(compiled(group, "act")(elements, point))
 
@@ -150,7 +161,7 @@ def are_elements(group, elements, point):
         shapes = getattr(group, "shapes", [point.shape] * len(group.groups))
         parts = zip(group.groups, elements, shapes, strict=True)
         return all(
-            are_elements(g, e, jr.normal(jr.key(0), shape)) for g, e, shape in parts
+            are_elements(g, e, normal(jr.key(0), shape)) for g, e, shape in parts
         )
     matrices = matrices_of(group, elements)
     good = np.allclose(matrices @ matrices.swapaxes(1, 2), np.eye(group.dim))

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from registries import some_slow
+from registries import normal, some_slow
 
 from equistein.features import (
     PairHistogram,
@@ -120,7 +120,7 @@ KERNELS = {  # a kernel, its group and shape: adding a kernel means adding a lin
     ),
     "shifts": averaged(TorusTranslations(_PERIODS.periods), (3,), periodic),
     "moments": (
-        lambda h: Moments(_HISTOGRAM).at(h * jr.normal(jr.key(2), (9, 3, 2))),
+        lambda h: Moments(_HISTOGRAM).at(h * normal(jr.key(2), (9, 3, 2))),
         PointCloud((0, 0, 1), 2),
         (3, 2),
     ),
@@ -169,8 +169,7 @@ def points_and_scores(key, shape, dtype=jnp.float64):
     """Return targets, sources and scores, of the same sizes in all tests."""
     keys = jr.split(key, 3)
     return tuple(
-        jr.normal(k, (num, *shape), dtype)
-        for k, num in zip(keys, (19, 5, 5), strict=True)
+        normal(k, (num, *shape), dtype) for k, num in zip(keys, (19, 5, 5), strict=True)
     )
 
 

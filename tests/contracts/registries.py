@@ -1,5 +1,8 @@
 """What the tests of registries share."""
 
+import jax
+import jax.random as jr
+import numpy as np
 import pytest
 
 
@@ -11,6 +14,12 @@ def classes_of(base, package=None):
         known += cls.__subclasses__()
     ours = {cls for cls in known if cls.__module__.startswith(package)}
     return {cls for cls in ours if not cls.__name__.startswith("Abstract")}
+
+
+def normal(key, shape, dtype=np.float64):
+    """Return normal numbers of a key; `jr.normal` compiles for each shape."""
+    rng = np.random.default_rng(np.asarray(jr.key_data(key)))
+    return jax.device_put(rng.normal(size=shape).astype(dtype))
 
 
 def some_slow(rows, slow):

@@ -2,11 +2,12 @@
 
 import blackjax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-import jax.random as jr
+import numpy as np
 import optax
 import pytest
-from registries import some_slow
+from registries import normal, some_slow
 
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, IMQ, RBF
@@ -63,7 +64,7 @@ every_sampler = pytest.mark.parametrize(
 
 
 def start(key, num=8, dtype=jnp.float64):
-    return 2 * jr.normal(key, (num, 2), dtype)
+    return jax.device_put(2 * np.asarray(normal(key, (num, 2), dtype)))
 
 
 @eqx.filter_jit

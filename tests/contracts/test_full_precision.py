@@ -53,7 +53,8 @@ def test_no_product_of_a_kernel_is_rounded(make, shape):
 @every_group
 def test_no_product_of_a_group_is_rounded(make, shape):
     group, point = make(), jnp.ones(shape, jnp.float32)
-    element = jax.tree.map(lambda leaf: leaf[0], group.sample(jr.key(0), 1))
+    first = lambda key: jax.tree.map(lambda leaf: leaf[0], group.sample(key, 1))
+    element = jax.eval_shape(first, jr.key(0))
     assert num_rounded(group.act, element, point)[0] == 0
     assert num_rounded(group.compose, element, element)[0] == 0
     for method in (group.canonicalize, group.project):
@@ -93,11 +94,11 @@ def tf32(monkeypatch):
     return patch
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.2), Equivariant(RBF(0.2), Cyclic(4))])
-def test_the_force_is_right_where_products_are_rounded(kernel, tf32, key):
+def test_the_force_is_right_where_products_are_rounded(tf32, key):
+    kernel = Equivariant(RBF(0.2), Cyclic(4))
     target = RotatedGaussians(Cyclic(4))
     points = 3 * jr.normal(key, (80, 2), jnp.float32)  # so many: by a product
-    scores = jax.vmap(jax.grad(target.log_density))(points)
+    scores = jax.jit(jax.vmap(jax.grad(target.log_density)))(points)
     right = kernel.stein_force(points, points, scores)
     size = jnp.max(jnp.abs(right))
     with jax.disable_jit():

@@ -11,7 +11,9 @@ from group_registry import (
     matrices_of,
     move,
     reflects,
+    sample,
 )
+from registries import normal
 
 from equistein.groups import PointCloud, TorusTranslations
 
@@ -22,8 +24,8 @@ _MANY = 4_000
 def test_haar_mean_of_the_action_is_zero(make, shape, key):
     group = make()
     element_key, point_key = jr.split(key)
-    x = group.project(jr.normal(point_key, shape))
-    orbit = move(group, group.sample(element_key, _MANY), x)
+    x = group.project(normal(point_key, shape))
+    orbit = move(group, sample(group, element_key, _MANY), x)
     standard_error = np.std(orbit, axis=0) / _MANY**0.5
     assert np.max(np.abs(np.mean(orbit, axis=0)) / standard_error) < 5
 
@@ -31,7 +33,7 @@ def test_haar_mean_of_the_action_is_zero(make, shape, key):
 @every_group_of_rotations
 def test_haar_moments_of_the_trace_are_those_of_the_group(make, shape, key):
     group = make()
-    traces = np.trace(matrices_of(group, group.sample(key, _MANY)), axis1=1, axis2=2)
+    traces = np.trace(matrices_of(group, sample(group, key, _MANY)), axis1=1, axis2=2)
     # The mean square of an irreducible character is 1; SO(2)'s is a sum of two.
     square = 1.0 if reflects(group) or group.dim > 2 else 2.0
     for values, expected in ((traces, 0.0), (traces**2, square)):
@@ -43,8 +45,8 @@ def test_haar_moments_of_the_trace_are_those_of_the_group(make, shape, key):
 def test_finite_groups_are_sampled_evenly(make, shape, key):
     group = make()
     element_key, point_key = jr.split(key)
-    x = jr.normal(point_key, shape)
-    moved = move(group, group.sample(element_key, _MANY), x)
+    x = normal(point_key, shape)
+    moved = move(group, sample(group, element_key, _MANY), x)
     gaps = np.abs(moved[:, None] - np.asarray(group.orbit(x))[None])
     which = np.argmin(flat(gaps, 2).sum(axis=2), axis=1)
     counts = np.bincount(which, minlength=group.order)
@@ -57,14 +59,14 @@ def test_finite_groups_are_sampled_evenly(make, shape, key):
 def test_sampled_elements_belong_to_the_group(make, shape, key):
     group = make()
     element_key, point_key = jr.split(key)
-    elements = group.sample(element_key, 64)
-    assert are_elements(group, elements, jr.normal(point_key, shape))
+    elements = sample(group, element_key, 64)
+    assert are_elements(group, elements, normal(point_key, shape))
 
 
 @every_group_of_rotations
 def test_reflections_are_drawn_if_and_only_if_they_belong(make, shape, key):
     group = make()
-    signs = np.sign(np.linalg.det(matrices_of(group, group.sample(key, 64))))
+    signs = np.sign(np.linalg.det(matrices_of(group, sample(group, key, 64))))
     assert set(signs) == ({-1.0, 1.0} if reflects(group) else {1.0})
 
 

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from group_registry import sample
 from kernel_registry import (
     Cauchy,
     every_kernel_costly_ones_slow,
@@ -12,7 +13,7 @@ from kernel_registry import (
     RULED,
     stein_force,
 )
-from registries import classes_of
+from registries import classes_of, normal
 
 from equistein.features import Radius
 from equistein.groups import InvarianceError, PointCloud
@@ -34,7 +35,7 @@ measured = eqx.filter_jit(measured_bandwidth)
 @every_ruled_kernel
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_rule_gives_a_bandwidth_and_the_kernel_takes_it(make, group, shape, dtype, key):
-    kernel, x = make(), jr.normal(key, (9, *shape), dtype)
+    kernel, x = make(), normal(key, (9, *shape), dtype)
     assert isinstance(kernel.bandwidth, AbstractBandwidth)
     bandwidth = measured(kernel, x)
     assert bandwidth.dtype == dtype
@@ -43,14 +44,14 @@ def test_rule_gives_a_bandwidth_and_the_kernel_takes_it(make, group, shape, dtyp
     assert fixed.bandwidth == bandwidth
     assert measured_bandwidth(fixed, x) == bandwidth
     if group is not None:  # distances are between orbits
-        y = moved(group, group.sample(key, 9), x)
+        y = moved(group, sample(group, key, 9), x)
         again = measured(kernel, y)
         assert np.allclose(again, bandwidth, rtol=1e-4)
 
 
 @every_kernel_costly_ones_slow
 def test_a_kernel_has_a_bandwidth_and_takes_another(make, shape, key):
-    kernel, x = make(0.7), jr.normal(key, (4, *shape))
+    kernel, x = make(0.7), normal(key, (4, *shape))
     other = kernel.with_bandwidth(jnp.asarray(0.5))
     if isinstance(kernel, Moments):
         assert kernel.bandwidth == 1.0
@@ -66,7 +67,7 @@ def test_a_kernel_has_a_bandwidth_and_takes_another(make, shape, key):
 @every_ruled_kernel
 def test_a_kernel_with_a_rule_asks_for_particles(make, group, shape, key):
     del group
-    x = jr.normal(key, (2, *shape))
+    x = normal(key, (2, *shape))
     with pytest.raises(ValueError, match="needs particles"):
         make().matrix(x[0], x[1])
 
@@ -86,7 +87,7 @@ def test_a_kernel_with_a_rule_asks_for_particles(make, group, shape, key):
 )
 def test_symmetric_kernel_accepts_its_targets_alone(name, key):
     make, _, shape = KERNELS[name]
-    kernel, x = make(0.7), jr.normal(key, (8, *shape))
+    kernel, x = make(0.7), normal(key, (8, *shape))
     ramp = jnp.arange(float(x[0].size)).reshape(shape)
     kernel.check(lambda x: -jnp.sum(x**2), x)
     with pytest.raises(InvarianceError, match="not invariant"):

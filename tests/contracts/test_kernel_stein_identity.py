@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 from kernel_registry import KERNELS
-from registries import some_slow
+from registries import normal, some_slow
 
 # ------------------------------------------------------------ Stein's identity
 
@@ -41,7 +41,7 @@ def largest_z_score(name, key, factor):
     shape = KERNELS[name][2]
     keys = jr.split(key)
     x, y = (
-        np.asarray(jr.normal(k, (num, *shape)))
+        np.asarray(normal(k, (num, *shape)))
         for k, num in zip(keys, (3, _MANY), strict=True)
     )
     if is_centred(name):

@@ -1,9 +1,9 @@
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 from call_registry import CALLS
+from registries import normal
 
 from equistein.groups import PointCloud
 from equistein.metrics import (
@@ -38,7 +38,7 @@ _COSTLY = (frechet_distance, total_variation)
 )
 def test_distance_is_one_of_samples(name, key):
     distance, shape = DISTANCES[name]
-    first, second = jr.normal(key, (2, 8, *shape))
+    first, second = normal(key, (2, 8, *shape))
     second = 0.5 * second + jnp.arange(float(np.prod(shape))).reshape(shape)[None]
     there = float(distance(first, second))
     assert there > 0.05
@@ -51,6 +51,7 @@ def test_distance_is_one_of_samples(name, key):
     assert getattr(single, "dtype", jnp.float32) == jnp.float32
 
 
+@pytest.mark.slow
 def test_each_metric_compiles_at_most_four_programs(counted):
     jax.clear_caches()
     metrics = {name: row for name, row in CALLS.items() if "metrics" in name}

@@ -15,10 +15,7 @@ from test_wrong_arguments import is_a_number, raised_by_us
 
 import equistein as es
 
-SHAPES = [
-    (2,), (3,), (4,), (5,), (7,), (8,), (2, 2), (3, 2), (4, 2), (5, 2), (3, 3), (4, 3),
-    (13, 2), (13, 3), (4, 5, 1), (2, 2, 2),
-]  # fmt: skip
+SHAPES = [(2,), (4,), (7,), (2, 2), (4, 2), (4, 3), (13, 3), (4, 5, 1), (2, 2, 2)]
 METRICS = {
     name.removeprefix("es.metrics."): call
     for name, call in CALLS.items()

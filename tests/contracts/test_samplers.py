@@ -54,7 +54,7 @@ def test_step_gives_a_state_like_the_one_it_took(sampler, dtype, key):
     assert np.isclose(info.update_norm, np.sqrt(np.sum(moved**2) / 8), rtol=1e-3)
     assert all(np.ndim(leaf) <= 1 for leaf in jax.tree.leaves(info))
     if not isinstance(sampler, AnnealedSMC):  # which begins elsewhere
-        mean = np.mean(jax.vmap(log_density)(x))
+        mean = np.mean(jax.jit(jax.vmap(log_density))(x))
         assert np.isclose(info.log_density, mean, rtol=1e-5)
 
 
@@ -151,15 +151,15 @@ def test_density_is_not_traced_again_for_a_new_start_or_key(key):
 
 
 @every_sampler
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_coinciding_particles_stay_finite(sampler, dtype, key):
-    x = jnp.concatenate([jnp.zeros((4, 2), dtype), jnp.ones((4, 2), dtype)])
+def test_coinciding_particles_stay_finite(sampler, key):
+    x = jax.device_put(np.repeat(np.float32([[0, 0], [1, 1]]), 4, axis=0))
     state = sampler.init(x, log_density)
     for _ in range(3):
         state, _ = one_step(sampler, key, state)
     assert np.all(np.isfinite(state.particles))
     if sampler not in NOISY:
-        assert np.allclose(state.particles[4:], state.particles[4:5])
+        particles = np.asarray(state.particles)
+        assert np.allclose(particles[4:], particles[4:5])
 
 
 # ------------------------------------------------------------ BlackJAX's form

@@ -153,7 +153,7 @@ def drawn(key, num):
     return parameters, parameters[:, :1] + jnp.exp(parameters[:, 1:]) * noise
 
 
-@pytest.mark.parametrize("name", ["mala", "hmc", "nuts", "mclmc", "tempering", "smc"])
+@pytest.mark.parametrize("name", ["mala", "smc"])  # chains, and a population
 def test_samplers_are_calibrated(name, key):
     """Ranks of parameters among samples of their posterior are uniform."""
     sampler, _ = SAMPLERS[name]
@@ -182,7 +182,7 @@ def test_samplers_are_calibrated(name, key):
         ]
         return min(scipy.stats.chisquare(counts).pvalue for counts in bins)
 
-    level = 0.01 / (6 * 2)  # Bonferroni, of samplers and parameters
+    level = 0.01 / (2 * 2)  # Bonferroni, of samplers and parameters
     assert p(data) > level
     assert p(2 * data) < level  # the broken twin: data of another scale
 

@@ -32,7 +32,7 @@ def bowl(x):
     return -0.5 * jnp.sum(x**2)
 
 
-QUICK = ("MALA", "tempering of clouds")
+QUICK = ("tempering of clouds",)
 CASES = [(name, None) for name in SAMPLERS] + [("SVGD", 2), ("tempering", 2)]
 
 
@@ -80,6 +80,7 @@ def test_a_posterior_compiles_five_programs_and_one_for_its_symmetry(axes, count
         assert again == []
 
 
+@pytest.mark.slow
 def test_scores_compile_four_programs(counted):
     target = es.targets.DoubleWell()
     points = np.random.default_rng(0).normal(size=(3, 200, 4, 2)) * 2

@@ -72,6 +72,7 @@ def test_a_solve_and_a_graph_network_are_compared(network, path, tmp_path, capsy
     assert status("sample", out, "--num-samples", "3", "--out", tmp_path / "n.xyz") == 0
 
 
+@pytest.mark.slow
 def test_a_temperature_alone_solves_for_a_linear_energy(path, tmp_path, capsys):
     out = tmp_path / "run"
     few = ["--num-samples", "8", "--ais-steps", "4", "--sample-steps", "6"]

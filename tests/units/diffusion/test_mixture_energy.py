@@ -60,9 +60,10 @@ def test_the_density_is_scipy_s_with_the_covariance_of_each_class(noise, key):
             for turn in range(4)
         ]
     normals, point = law(key), jnp.asarray(point)
-    found = normals.log_density(point, jnp.array(noise))
+    log_density = eqx.filter_jit(normals.log_density)
+    found = log_density(point, jnp.array(noise))
     assert np.isclose(found, logsumexp(logs))
-    assert not np.isclose(normals.log_density(point, jnp.array(0.8)), found)
+    assert not np.isclose(log_density(point, jnp.array(0.8)), found)
 
 
 @pytest.mark.parametrize(("scale", "is_right"), [(1.0, True), (1.3, False)])
@@ -105,12 +106,14 @@ def test_held_pixels_keep_their_values_and_others_are_drawn(key):
 
 def test_classes_share_the_energy_by_the_network_s_softmax(key):
     energy, point = energies(key), jr.normal(key, (SIDE, SIDE))
-    found = energy.evaluate(point)
-    told = energy.network.classes(point, energy.sigma_min / energy.scale)
+    sigma = energy.sigma_min / energy.scale
+    found = eqx.filter_jit(energy.evaluate)(point)
+    told = eqx.filter_jit(energy.network.classes)(point, sigma)
     assert np.allclose(found.logits, told)
-    assert np.isclose(found.energy, energy(point))
+    assert np.isclose(found.energy, eqx.filter_jit(energy)(point))
     assert energy.num_classes((SIDE, SIDE)) == 2
-    assert energies(key, None).evaluate(point).logits is None
+    plain = energies(key, None)
+    assert eqx.filter_eval_shape(plain.evaluate, point).logits is None
 
 
 def test_what_does_not_fit_is_refused(key):

@@ -24,4 +24,4 @@ def test_authors_rule_repels_twice_by_the_slope_in_the_target(repulsion, same, k
         return attraction - repulsion * jnp.mean(slopes, axis=0)
 
     force = AuthorsRule(kernel).stein_force(points, points, scores)
-    assert np.allclose(force, jax.vmap(on_target)(points), atol=1e-12) == same
+    assert np.allclose(force, jax.jit(jax.vmap(on_target))(points), atol=1e-12) == same

@@ -67,7 +67,7 @@ def test_the_family_is_fitted_by_maximum_likelihood():
             target.plane.log_normalizers(density.log_densities), 0, atol=2e-3
         )
         mean = lambda density, points=data: jnp.mean(
-            jax.vmap(density.log_densities)(points)[:, 0]
+            jax.jit(jax.vmap(density.log_densities))(points)[:, 0]
         )
         # At its own points it is likelier than the truth, by half its parameters.
         gain = 512 * (mean(density) - mean(target.known))

@@ -29,7 +29,7 @@ def test_log_densities_are_those_of_scipy_whatever_the_labels():
     assert float(model.log_density(tree)) == pytest.approx(wanted, rel=1e-9)
     points = posterior.draw_start(jr.key(1), 2)
     element = posterior.group.sample(jr.key(2), 1)[0]
-    moved = jax.vmap(lambda point: posterior.group.act(element, point))(points)
+    moved = jax.jit(jax.vmap(lambda point: posterior.group.act(element, point)))(points)
     reading = Reading(model)
     assert reading.quantities(moved) == pytest.approx(
         np.asarray(reading.quantities(points)), rel=1e-9
@@ -76,10 +76,12 @@ def test_the_yardstick_sees_labels_only_where_they_are_not_expanded():
     posterior = model.posterior()
     points = posterior.draw_start(jr.key(0), 40)
     # The components in order: other labels than the reference's.
-    ordered = jax.vmap(posterior.group.canonicalize)(points)
+    ordered = jax.jit(jax.vmap(posterior.group.canonicalize))(points)
     yardstick = Yardstick(posterior, jnp.ones(posterior.parameters.dim), points)
     expanded = [float(yardstick(x)["expanded"]) for x in (points, ordered)]
     assert expanded == pytest.approx([0.0] * 2, abs=1e-6)
-    orbit = jax.vmap(posterior.group.orbit)(ordered).reshape(-1, ordered.shape[1])
+    orbit = jax.jit(jax.vmap(posterior.group.orbit))(ordered).reshape(
+        -1, ordered.shape[1]
+    )
     assert float(yardstick(orbit)["energy_distance"]) == pytest.approx(0, abs=1e-6)
     assert yardstick(ordered)["energy_distance"] > 0.2

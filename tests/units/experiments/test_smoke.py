@@ -17,13 +17,11 @@ RUNS = [
     *(name for name in MODULES if not experiment(name).choice and name != "lj55"),
     pytest.param("lj55", marks=pytest.mark.heavy),
     "particle-sampling --system dw4",
-    "particle-sampling --system lj13",
-    pytest.param("particle-sampling --system lj55", marks=pytest.mark.heavy),
-    "objectives --data plane",
     "objectives --data dw4",
 ]
-# One of each kind runs twice, with the same seed; all with EQUISTEIN_TEST_TWICE=all.
-TWICE = ("c4-gaussians", "dw4", "particle-sampling --system lj13", "molecules")
+# One that samples and one that learns run twice, with the same seed; all with
+# EQUISTEIN_TEST_TWICE=all.
+TWICE = ("c4-gaussians", "dw4")
 PACKAGES = {"cluster": "ase", "alanine-dipeptide": "openmm", "posteriordb": "numpyro"}
 FOLDERS = {"molecules": "qm9", "posteriordb": "posteriordb"}
 TWICE_ALL = os.environ.get("EQUISTEIN_TEST_TWICE") == "all"

@@ -101,8 +101,10 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("closure", jnp.float32), *((name, jnp.float64) for name in BROKEN)],
+)
 def test_a_custom_group_that_is_none_is_refused_with_the_axiom(name, dtype, key):
     group, x = BROKEN[name], jr.normal(key, (10, 2), dtype)
     axiom = name.partition(",")[0].partition(" of")[0]

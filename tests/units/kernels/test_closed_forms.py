@@ -60,13 +60,12 @@ def turns(dim, reflections):
 def test_closed_form_is_the_haar_integral(make, dim, bandwidth, key):
     kernel = Equivariant(RBF(bandwidth), make(dim))
     matrices, weights = turns(dim, make is Orthogonal)
-    for x, y in jr.normal(key, (4, 2, dim)):
-        x, y = np.asarray(x), np.asarray(y)
+    matrix = eqx.filter_jit(kernel.matrix)
+    for x, y in np.asarray(jr.normal(key, (4, 2, dim))):
         squared = np.sum((x - matrices @ y) ** 2, axis=1)
         values = np.exp(-squared / (2 * bandwidth**2))
         integral = np.einsum("g,gij->ij", weights * values, matrices)
-        closed = kernel.matrix(jnp.asarray(x), jnp.asarray(y))
-        assert np.allclose(closed, integral, atol=1e-6)
+        assert np.allclose(matrix(x, y), integral, atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [SpecialOrthogonal, Orthogonal])
@@ -107,10 +106,10 @@ def force_by_quadrature(group, bandwidth, targets, sources, scores):
 def neighbors(key, group, num, shape, spread):
     """Return centered clouds and as many that stand near the orbits of the first."""
     x_key, noise_key, element_key = jr.split(key, 3)
-    x = jax.vmap(group.project)(spread * jr.normal(x_key, (num, *shape)))
-    moved = jax.vmap(group.act)(group.sample(element_key, num), x)
+    x = jax.jit(jax.vmap(group.project))(spread * jr.normal(x_key, (num, *shape)))
+    moved = jax.jit(jax.vmap(group.act))(group.sample(element_key, num), x)
     noise = 0.1 * jr.normal(noise_key, x.shape)
-    return x, jax.vmap(group.project)(moved + noise)
+    return x, jax.jit(jax.vmap(group.project))(moved + noise)
 
 
 @pytest.mark.parametrize("reflections", [True, False])
@@ -120,7 +119,7 @@ def test_force_on_four_like_particles_is_the_sum_over_all_motions(
 ):
     group = PointCloud((0,) * 4, 2, reflections=reflections)
     x, y = neighbors(key, group, 3, (4, 2), spread=2.0)
-    scores = jax.vmap(jax.grad(DoubleWell().log_density))(y)
+    scores = jax.jit(jax.vmap(jax.grad(DoubleWell().log_density)))(y)
     kernel = Equivariant(RBF(bandwidth), group)
     force = jax.jit(lambda *points: kernel.stein_force(*points))(x, y, scores)
     expected = force_by_quadrature(group, bandwidth, x, y, scores)
@@ -180,9 +179,9 @@ def test_narrow_kernels_of_clouds_hold_in_single_precision(
 ):
     group = PointCloud((0, 0, 1, 1), dim, reflections=reflections)
     keys = jr.split(key, 3)
-    x = jax.vmap(group.project)(jr.normal(keys[0], (6, 4, dim)))
+    x = jax.jit(jax.vmap(group.project))(jr.normal(keys[0], (6, 4, dim)))
     bandwidth = share * jnp.sqrt(jnp.mean(jnp.sum(x**2, axis=(1, 2))))
-    y = jax.vmap(group.act)(group.sample(keys[1], 6), x)
+    y = jax.jit(jax.vmap(group.act))(group.sample(keys[1], 6), x)
     y = y + 0.5 * bandwidth * jr.normal(keys[2], x.shape)
     forces = []
     for dtype in (jnp.float32, jnp.float64):

@@ -219,8 +219,10 @@ def test_a_kernel_without_a_bandwidth_runs(key):
     assert kernel.with_bandwidth(0.3) is kernel
     sampler, bowl = SVGD(kernel, optax.sgd(0.1)), lambda x: -jnp.sum(x**2)
     samples = run(key, sampler, bowl, x, num_steps=1)
-    values = jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))(x, x)
-    slopes = jax.vmap(jax.vmap(jax.grad(kernel, 1), (None, 0)), (0, None))(x, x)
+    values = jax.jit(jax.vmap(jax.vmap(kernel, (None, 0)), (0, None)))(x, x)
+    slopes = jax.jit(jax.vmap(jax.vmap(jax.grad(kernel, 1), (None, 0)), (0, None)))(
+        x, x
+    )
     force = (values @ (-2 * x) + jnp.sum(slopes, axis=1)) / 5
     assert np.allclose(samples.particles, x + 0.1 * force)
     assert samples.history["bandwidth"] == 1.0

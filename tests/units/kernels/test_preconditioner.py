@@ -20,14 +20,14 @@ def rotated(key, num):
 def test_a_rotated_density_is_standardized_and_the_map_is_consistent(key):
     x = rotated(key, 4_000)
     found = Preconditioner.fit(x)
-    z = np.asarray(jax.vmap(found.whiten)(x))
+    z = np.asarray(jax.jit(jax.vmap(found.whiten))(x))
     assert np.allclose(z.mean(axis=0), 0, atol=0.05)
     assert np.allclose(np.cov(z.T), np.eye(6), atol=0.05)
-    assert np.allclose(found.center[None] + jax.vmap(found.push)(z), x)
+    assert np.allclose(found.center[None] + jax.jit(jax.vmap(found.push))(z), x)
     assert np.isclose(found.log_det, np.sum(np.log(SCALES)), atol=0.1)
     assert np.allclose(found.pull(x[0]), found.factor.T @ x[0])
     # The broken twin: widths along the axes leave the correlations.
-    by_width = jax.vmap(Preconditioner.by_width(x).whiten)(x)
+    by_width = jax.jit(jax.vmap(Preconditioner.by_width(x).whiten))(x)
     assert not np.allclose(np.cov(np.asarray(by_width).T), np.eye(6), atol=0.3)
 
 

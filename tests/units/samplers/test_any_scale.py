@@ -73,11 +73,14 @@ def test_a_move_keeps_the_density_whatever_the_metric(inner, key):
     for factor, exact in ((1.0, True), (1.3, False)):
         density = lambda x, factor=factor: factor * rotated(x)
         path = es.samplers.GeometricPath(density, es.samplers.Normal(x[0], 1.0))
-        walkers = jax.vmap(path.evaluate)(x)
-        for k in jr.split(key, 8):
-            walkers, chances, *_ = inner.move_all(
+        walkers = jax.jit(jax.vmap(path.evaluate))(x)
+        move = jax.jit(
+            lambda k, walkers, path=path: inner.move_all(
                 k, path, walkers, jnp.ones(()), parameters
             )
+        )
+        for k in jr.split(key, 8):
+            walkers, chances, *_ = move(k, walkers)
         widths = np.std(np.asarray(walkers.point @ TURN.T), axis=0) / SCALES
         assert 0.2 < chances.mean() < 1
         assert np.allclose(widths, 1, atol=0.04) == exact

@@ -127,8 +127,8 @@ def test_a_step_is_blackjax_s_own(key):
     points, rates = moved(keys, x)
     assert np.allclose(state.particles, points, atol=1e-12)
     assert np.isclose(info.acceptance, np.mean(rates))
-    assert np.allclose(state.walkers.value, jax.vmap(target)(points))
-    assert np.allclose(state.walkers.score, jax.vmap(jax.grad(target))(points))
+    assert np.allclose(state.walkers.value, jax.jit(jax.vmap(target))(points))
+    assert np.allclose(state.walkers.score, jax.jit(jax.vmap(jax.grad(target)))(points))
 
 
 def test_a_move_is_one_of_the_path_s_density(key):

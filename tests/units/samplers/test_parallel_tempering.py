@@ -150,7 +150,7 @@ def test_values_of_a_walker_hold_at_every_temperature(tempered):
     state = tempered.state
     path = GeometricPath(two_modes, SAMPLER.reference)
     walkers = state.replicas.walker
-    fresh = jax.vmap(jax.vmap(path.evaluate))(walkers.point)
+    fresh = jax.jit(jax.vmap(jax.vmap(path.evaluate)))(walkers.point)
     assert all(
         np.allclose(a, b)
         for a, b in zip(jax.tree.leaves(walkers), jax.tree.leaves(fresh), strict=True)
@@ -261,7 +261,7 @@ def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
     heading = jnp.array([[0, 2, 1], [1, 0, 2], [0, 1, 2]])
     trips = jnp.array([[0, 3, 1], [1, 0, 0], [0, 0, 5]])
     evaluate = GeometricPath(two_modes, Normal(jnp.zeros(2), 1.0)).evaluate
-    walker = jax.vmap(jax.vmap(evaluate))(jnp.zeros((3, 3, 2)))
+    walker = jax.jit(jax.vmap(jax.vmap(evaluate)))(jnp.zeros((3, 3, 2)))
     found = _note_arrivals(Replicas(walker, heading, trips))
     assert np.array_equal(found.heading, [[1, 1, 1], [1, 0, 2], [0, 2, 2]])
     assert np.array_equal(found.round_trips, [[0, 4, 1], [1, 0, 0], [0, 0, 5]])

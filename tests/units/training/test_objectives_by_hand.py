@@ -93,7 +93,7 @@ def test_cross_entropy_is_optax_s_on_the_labelled_points(key):
     labels = jnp.array([2, -1, 0, -1, -1, 1])
     loss, _, info = CrossEntropy().loss(key, energy, None, batch_of(points, labels))
     known = np.array([0, 2, 5])
-    logits = jax.vmap(energy.logits)(points)[known]
+    logits = jax.jit(jax.vmap(energy.logits))(points)[known]
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels[known])
     assert np.isclose(loss, np.mean(losses))
     assert np.isclose(info["cross_entropy"], loss)
@@ -174,7 +174,7 @@ def test_forces_of_dw4(key):
     target = DoubleWell()
     points = target.start(key, 5)
     known = KnownEnergy(target.log_density, target.group)
-    scores = jax.vmap(jax.grad(target.log_density))(points)
+    scores = jax.jit(jax.vmap(jax.grad(target.log_density)))(points)
     assert loss_of_forces(known, points, scores)[0] < 1e-20
     broken = KnownEnergy(DoubleWell(b=-3.0).log_density, target.group)
     assert loss_of_forces(broken, points, scores)[0] > 0.1
