@@ -51,7 +51,7 @@ def test_rule_gives_a_bandwidth_and_the_kernel_takes_it(make, group, shape, dtyp
 
 @every_kernel_costly_ones_slow
 def test_a_kernel_has_a_bandwidth_and_takes_another(make, shape, key):
-    kernel, x = make(0.7), normal(key, (4, *shape))
+    kernel, x = make(0.7), 0.5 * normal(key, (4, *shape))  # which interact
     other = kernel.with_bandwidth(jnp.asarray(0.5))
     if isinstance(kernel, Moments):
         assert kernel.bandwidth == 1.0
