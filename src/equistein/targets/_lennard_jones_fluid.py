@@ -101,7 +101,9 @@ class LennardJonesFluid(AbstractTarget):
         num_steps = 500 if num_steps is None else num_steps
         start_key, run_key, order_key = jr.split(key, 3)
         start = self.group.start(start_key, min(num, _CHAINS))
-        chains = HMC(_STEP_SIZE, num_leapfrogs=_LEAPFROGS, num_adapt=num_steps)
+        # Where chains are while step sizes adapt is biased, and to be forgotten.
+        num_adapt = num_steps // 2
+        chains = HMC(_STEP_SIZE, num_leapfrogs=_LEAPFROGS, num_adapt=num_adapt)
         points = visited(
             run_key, chains, self.log_density, start, num_steps,
             _RELAXATION, -(-num // len(start)),
