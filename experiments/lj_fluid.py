@@ -76,7 +76,7 @@ def describe(fluid: LennardJonesFluid, points: Particles, **more: float) -> Outc
 
 @functools.cache
 def frames_of(config: LJFluidConfig, seed: int) -> Particles:
-    """Return the samples that an energy is learned from, and as many as compare."""
+    """Return samples of one state: to learn an energy from, and to compare with."""
     fluid, num = fluid_at(config, _LEARNED), config.num_frames + config.num_samples
     return fluid.sample(seed, num, num_steps=config.num_steps)
 
@@ -155,8 +155,8 @@ LJ_FLUID = Experiment(
         "pressure_error": Metric("standard error of the pressure", "lower"),
         "pressure_gap": Metric("pressure less NIST's, in joint errors", "zero"),
         "force_error": Metric("relative error of the force on other samples", "lower"),
-        "g_error": Metric("largest relative error of g(r) where it is above 1 or "
-                          "farther", "lower"),
+        "g_error": Metric("largest relative error of g(r), from where it first "
+                          "exceeds 1", "lower"),
         "solve_seconds": Metric("seconds until the energy is learned", "lower", "s"),
     },
     figures=(

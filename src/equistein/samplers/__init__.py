@@ -49,7 +49,7 @@ from equistein.samplers._samples import (
     RunInterrupted as RunInterrupted,
     Samples as Samples,
 )
-from equistein.samplers._scan import advance as advance
+from equistein.samplers._scan import advance as advance, visit as visit
 from equistein.samplers._steps import (
     clip_norms as clip_norms,
     DecayingStep as DecayingStep,

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Scalar
@@ -40,6 +40,23 @@ def advance(
 
     unfinished = lambda carry: (carry[0].step < until) & ~carry[1]
     return jax.lax.while_loop(unfinished, next_step, (state, never))[0]
+
+
+def visit(
+    key: Key,
+    sampler: AbstractSampler,
+    log_density: LogDensity,
+    state: PyTree,
+    every: int,
+    rounds: int,
+) -> Float[Array, "sample *shape"]:
+    """Return the particles of a state and, stacked on them, those every few steps."""
+    parts = [state.particles]
+    for _ in range(1, rounds):  # to a traced end, so that one program serves all
+        until = state.step + every
+        state = advance(key, sampler, log_density, state, until)
+        parts.append(state.particles)
+    return jnp.concatenate(parts)
 
 
 class RunStatus(eqx.Module):

@@ -3,6 +3,7 @@
 import functools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -14,10 +15,9 @@ from equistein._numbers import check_integers, check_positive
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.features import pair_sum
 from equistein.groups import PeriodicCloud
-from equistein.samplers import HMC
+from equistein.samplers import advance, HMC, visit
 from equistein.targets._base import AbstractTarget
 from equistein.targets._lennard_jones import pair_energy, Squares, sum_pairs
-from equistein.targets._particle_system import visited
 
 _MINIMUM = 2 ** (1 / 6)  # the distance of the pair minimum
 _CHAINS = 8  # at most
@@ -101,13 +101,14 @@ class LennardJonesFluid(AbstractTarget):
         num_steps = 500 if num_steps is None else num_steps
         start_key, run_key, order_key = jr.split(key, 3)
         start = self.group.start(start_key, min(num, _CHAINS))
-        # Where chains are while step sizes adapt is biased, and to be forgotten.
-        num_adapt = num_steps // 2
+        # Chains are biased while step sizes adapt, and forget it in the second half.
+        num_adapt, density = num_steps // 2, self.log_density
         chains = HMC(_STEP_SIZE, num_leapfrogs=_LEAPFROGS, num_adapt=num_adapt)
-        points = visited(
-            run_key, chains, self.log_density, start, num_steps,
-            _RELAXATION, -(-num // len(start)),
-        )  # fmt: skip
+        state = eqx.filter_jit(chains.init)(start, density)
+        until = state.step + (num_steps + _RELAXATION)
+        state = advance(run_key, chains, density, state, until)
+        rounds = -(-num // len(start))
+        points = visit(run_key, chains, density, state, _RELAXATION, rounds)
         return jax.vmap(self.group.wrap)(jr.permutation(order_key, points)[:num])
 
     def _log_density(self, point: Point) -> Scalar:

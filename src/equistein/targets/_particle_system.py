@@ -21,7 +21,7 @@ from equistein.data import cached_array
 from equistein.features import AbstractFeatures, SortedDistances
 from equistein.groups import PointCloud
 from equistein.metrics import AbstractParticleDensity
-from equistein.samplers import AbstractSampler, advance, MALA, ParallelTempering
+from equistein.samplers import advance, MALA, ParallelTempering, visit
 from equistein.targets._base import AbstractTarget
 
 _LADDERS = 256  # independent chains, at most
@@ -116,10 +116,11 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         sampler = ParallelTempering(
             chains, self.inverse_temperatures, num_adapt=num_steps
         )
-        points = visited(
-            run_key, sampler, self.log_density, start, num_steps,
-            self.relaxation, rounds,
-        )  # fmt: skip
+        density, every = self.log_density, self.relaxation
+        state = eqx.filter_jit(sampler.init)(start, density)
+        until = state.step + (num_steps + every)
+        state = advance(run_key, sampler, density, state, until)
+        points = visit(run_key, sampler, density, state, every, rounds)
         return jr.permutation(order_key, points)[:num]
 
     def reference(self, num: int, part: int) -> Particles:
@@ -170,30 +171,6 @@ _starts = functools.partial(jax.jit, static_argnums=(1, 2, 3))(centered_starts)
 @functools.lru_cache(4)
 def _known_minima(target: AbstractParticleSystem) -> Minima:
     return target.minima(jr.key(0))
-
-
-@eqx.filter_jit
-def visited(
-    key: Key,
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    start: Particles,
-    num_steps: int,
-    every: int,
-    rounds: int,
-) -> Float[Array, "sample *shape"]:
-    """Return where a sampler is every few steps, after the first `num_steps`."""
-    state = advance(
-        key, sampler, log_density, sampler.init(start, log_density), num_steps
-    )
-
-    def visit(state, number):
-        until = num_steps + every * (number + 1)
-        state = advance(key, sampler, log_density, state, until)
-        return state, state.particles
-
-    _, points = jax.lax.scan(visit, state, jnp.arange(rounds))
-    return points.reshape(-1, *start.shape[1:])
 
 
 @check_arguments

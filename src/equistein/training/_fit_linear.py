@@ -26,7 +26,8 @@ from equistein.training._initial import Box
 _LARGE = 0.5  # kT, of the standard error of an energy
 _FAR = 20.0  # standard deviations of the reference, where no point of the data is
 _NAMED = 3  # features
-_SETTLED, _EVERY = 250, 50  # steps of a liquid, until it is settled and forgets
+_SETTLED = 250  # steps in which a liquid forgets its start
+_EVERY = 50  # steps in which it forgets a sample
 _BLOCK = 8_192  # points that are read together
 _COPIES = 8  # of each point, with other noise
 _SOME = 1_000

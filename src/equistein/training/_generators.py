@@ -20,12 +20,12 @@ from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
 from equistein.groups import AbstractGroup
-from equistein.samplers import AbstractSampler, advance, run
+from equistein.samplers import AbstractSampler, run, visit
 from equistein.training._initial import AbstractInitial
 
 Project = Callable[[Point], Point]
 
-_CHAINS = 8  # that run on, as many as the cache of a processor holds of a liquid
+_CHAINS = 8  # that run on: few, whose distances fit into the cache of a processor
 
 
 @check_arguments
@@ -193,8 +193,11 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         if clamp is None:
             found = steps(self.sampler, model.log_density, start)
             points = found.particles[chosen]
-            if runs_on:
-                points = self._run_on(run_key, model, found.state, num)
+            if self.every is not None:
+                rounds, state = -(-num // total), found.state
+                points = visit(
+                    run_key, self.sampler, model.log_density, state, self.every, rounds
+                )[:num]
             group: Any = energy.group(points.shape[1:])
             if group.is_periodic:
                 return jax.vmap(group.wrap)(points)
@@ -204,17 +207,6 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         start = jax.vmap(held.hold)(start)
         points = steps(_HeldSampler(self.sampler), held, start).particles[chosen]
         return jax.vmap(held.restore)(points)
-
-    def _run_on(
-        self, key: Key, model: AbstractEnergy, state: Any, num: int
-    ) -> Particles:
-        """Return the points of chains, and where they are later, `num` in all."""
-        parts = [state.particles]
-        for _ in range(1, -(-num // len(parts[0]))):
-            until = state.step + self.every
-            state = advance(key, self.sampler, model.log_density, state, until)
-            parts.append(state.particles)
-        return jnp.concatenate(parts)[:num]
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
