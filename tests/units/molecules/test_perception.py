@@ -143,3 +143,55 @@ def test_bonds_beyond_the_valence_are_refused(chem):
 def test_an_unknown_element_is_named_by_perceive(chem):
     with pytest.raises(ValueError, match="Xx"):
         perceive(["Xx"], np.zeros((1, 3)))
+
+
+def embedded(chem, smiles):
+    from rdkit.Chem import AllChem
+
+    mol = chem.AddHs(chem.MolFromSmiles(smiles))
+    assert AllChem.EmbedMolecule(mol, randomSeed=1) == 0
+    AllChem.UFFOptimizeMolecule(mol)
+    symbols = [atom.GetSymbol() for atom in mol.GetAtoms()]
+    return symbols, mol.GetConformer().GetPositions()
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    """C[N+](=O)[O-] CN=[N+]=[N-] [O-][n+]1ccccc1 C[N+]#[C-] C=[N+]=[N-] CS(C)=O O=S=O
+    [O-][O+]=O C[N+](C)(C)[O-] [NH3+]CC(=O)[O-] CC#[N+][O-] CC(=O)C=[N+]=[N-]
+    O=[N+]([O-])c1ccc([N+](=O)[O-])cc1 CO[N+](=O)[O-] C[N+](C)(C)CC(=O)[O-]""".split(),
+)
+def test_neutral_molecules_with_formal_charges_are_valid(smiles, chem):
+    assert perceive(*embedded(chem, smiles)).problem is None
+
+
+@pytest.mark.parametrize(
+    ("smiles", "charge"),
+    [("[NH4+]", 1), ("CC(=O)[O-]", -1), ("[NH3+]CC[NH3+]", 2), ("[N-]=[N+]=[N-]", -1)],
+)
+def test_ions_are_valid_with_their_charge_alone(smiles, charge, chem):
+    ion = embedded(chem, smiles)
+    assert perceive(*ion, charge).problem is None
+    assert perceive(*ion).problem is not None
+    assert perceive(*ion, -charge).problem is not None
+
+
+@pytest.mark.parametrize(
+    ("damage", "most"), [("remove", 0), ("remove heavy", 3), ("move", 34)]
+)
+def test_charges_let_no_broken_molecule_pass(damage, most, qm9, chem):
+    """As many of 96 are valid as if all formal charges were refused: 0, 3 and 34."""
+    symbols, positions, _ = qm9
+    rng, num = np.random.default_rng(0), 0
+    for molecule in np.concatenate([positions, positions]):
+        names, at = list(symbols), np.array(molecule, float)
+        heavy = [i for i, name in enumerate(names) if name != "H"]
+        atom = rng.choice(heavy if damage == "remove heavy" else len(names))
+        if damage == "move":
+            step = rng.normal(size=3)
+            at[atom] += 0.5 * step / np.linalg.norm(step)
+        else:
+            names.pop(atom)
+            at = np.delete(at, atom, axis=0)
+        num += perceive(names, at).problem is None
+    assert num <= most
