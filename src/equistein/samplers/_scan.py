@@ -42,6 +42,7 @@ def advance(
     return jax.lax.while_loop(unfinished, next_step, (state, never))[0]
 
 
+@accept_integer_key
 def visit(
     key: Key,
     sampler: AbstractSampler,
