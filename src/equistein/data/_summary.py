@@ -29,7 +29,8 @@ _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent r
 _NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
 _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
-_DEPENDENT = 1e-3  # of a column's width, that a sum of others may leave
+_DEPENDENT = 1e-3, 0.02  # of a column's width, that a sum of others may leave, and
+# the most it may if numbers are rounded
 _MOST_COLUMNS = 200
 _FEWEST_VALUES = 10  # of a column that is continuous
 _PERIODS = (0.03, 10)  # that points span at least and at most
@@ -300,7 +301,9 @@ def _add_columns(
         )
     scaled = (points[:, rest] - points[:, rest].mean(axis=0)) / scales
     _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
-    if singular[-1] < _DEPENDENT * len(points) ** 0.5:
+    rounded = np.ma.masked_equal(steps[:, rest], 0).min(axis=0) / scales
+    limit = np.clip(rounded.max(), *_DEPENDENT)
+    if singular[-1] < limit * len(points) ** 0.5:
         found.add(
             f"Of the columns {listed(rest[np.abs(axes[-1]) > 0.05])} each is a sum of "
             "the others",

@@ -58,9 +58,10 @@ def read_table(
 ) -> Table:
     """Return the numbers of a CSV or Parquet file, with the names of its columns.
 
-    Lines that begin with # are comments. Without a row of names columns are called 1, 2
-    and so on. A column of row numbers or names, as written by pandas and R, is left
-    out unless it is one of the `columns`.
+    Lines that begin with # are comments, but the first may name the columns, as
+    np.savetxt writes them. Without names they are called 1, 2 and so on. A column of
+    row numbers or names, as written by pandas and R, is left out unless it is one of
+    the `columns`.
 
     Args:
         path: A file that ends in .csv, .tsv or .parquet. It is read with pandas.
@@ -153,8 +154,10 @@ def _text_frame(
     content = path.read_bytes()
     # Excel writes UTF-16 and lines such as sep=;
     encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
-    file, comments = io.StringIO(content.decode(encoding), newline=None), ("#", "sep=")
-    lines = [line for line in file if line.strip() and not line.startswith(comments)]
+    file = io.StringIO(content.decode(encoding), newline=None)
+    lines = [line for line in file if line.strip() and not line.startswith("sep=")]
+    head = list(itertools.takewhile(lambda line: line.startswith("#"), lines))
+    lines = [line for line in lines if not line.startswith("#")]
     if not lines:
         raise ValueError("it is empty")
 
@@ -177,6 +180,11 @@ def _text_frame(
     if words == [str(i) for i in range(len(words))]:  # as pandas names columns
         named |= all(re.search("[0-9][.,][0-9]", " ".join(row)) for row in rows)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
+    if head and not named:  # np.savetxt writes them as a comment
+        last = next(csv.reader([head[-1].strip("# \n")], delimiter=sep))
+        last = [word.strip() for word in last]
+        is_like = len({*last}) == len(words) and not any(map(_is_number, last))
+        names = last if is_like else names
     if named and {len(row) for row in rows} == {len(words) + 1}:
         names = ["", *names]  # R names rows in a column without a name
     # pandas only warns of rows that are longer than the header.

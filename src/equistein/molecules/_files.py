@@ -160,9 +160,8 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
     """Return the columns that `Properties` names, or those of a plain file."""
-    value = next((v for k, v in entries.items() if k.lower() == "properties"), "")
-    if ":" not in value:  # such as Properties=none
-        value = "species:S:1:pos:R:3"
+    named = (v for k, v in entries.items() if k.lower() == "properties" and ":" in v)
+    value = next(named, "species:S:1:pos:R:3")
     fields = re.findall("([^:]+):[A-Za-z]:([0-9]{1,3})(?::|$)", value)
     widths = {name: int(width) for name, width in fields}
     is_whole = 3 * len(widths) == value.count(":") + 1
@@ -178,6 +177,8 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
 def _entries(comment: str) -> dict[str, Any]:
     """Return what the second line of a frame holds by keys."""
     entries: dict[str, Any] = {}
+    if re.search(r"ORCA-job|(?<!\S)xtb: [0-9]", comment):  # which name no unit
+        entries["energy_unit"] = "Hartree"
     for key, word, unit in _ENTRY.findall(comment):
         value = word.strip("\"'{}[],;")
         entries |= {f"{key} unit": unit} if unit else {}

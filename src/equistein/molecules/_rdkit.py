@@ -43,9 +43,7 @@ def rdkit() -> Any:
         from rdkit import Chem, rdBase
         from rdkit.Chem import Draw, rdDetermineBonds  # noqa: F401
     except ImportError:
-        raise MissingRDKit(
-            "This needs RDKit: pip install 'equistein[molecules]'."
-        ) from None
+        raise MissingRDKit("Needs RDKit: pip install 'equistein[molecules]'.") from None
     rdBase.DisableLog("rdApp.*")
     return Chem
 

@@ -78,6 +78,7 @@ def test_hands_are_counted():
         (lambda x: np.column_stack([np.arange(len(x)), x]), "'1' counts the rows"),
         (lambda x: np.column_stack([x, np.ones(len(x))]), "'4' is constant"),
         (lambda x: np.column_stack([x, x[:, 0] - x[:, 2]]), "'1', '3', '4' each is a"),
+        (lambda x: np.round(np.column_stack([x, x[:, 0] - x[:, 2]]), 2), "each is a"),
         (lambda x: x * np.array([1, 1, 1e5]), "'3' is .* times as wide as '1'"),
         (lambda x: np.concatenate([x, x[:9]]), "9 of them repeated"),
         (lambda x: with_column(x, 0.1 * np.arange(300)), "'3' counts the rows"),

@@ -137,6 +137,7 @@ AS_XY = [
     "sep=;\n" + XY.replace(",", ";"),  # Excel
     XY.replace("x,y", "x , y"),
     XY.replace("\n", "\r"),
+    f"# by a program\n# {XY}",  # NumPy
 ]
 
 
@@ -146,6 +147,12 @@ def test_tables_of_other_programs(text, file):
     assert table.columns == ("x", "y")
     assert np.allclose(table.points, [[1.5, 2], [3, 4.5], [5, 6]])
     assert bool(table.notes) == (text in INDEXED)
+
+
+def test_a_comment_of_other_words_than_columns_names_none(file):
+    for comment in ("# a b c", "# 1 2", "# a a"):
+        text = f"{comment}\n1.5 2\n3 4.5\n"
+        assert read_table(file(text)).columns == ("1", "2")
 
 
 def test_an_index_is_read_if_it_is_wanted(file):

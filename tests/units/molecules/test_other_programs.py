@@ -99,6 +99,7 @@ IN_TEXT = [
     ("energy_Ha=-2", HARTREE, "in Ha"), ("energy_eV=-2", 1, "in eV."),
     ("energy=-2 water", 1, "no unit is named"), ("energy=-2 hartree=3", 1, "no unit"),
     ("energy=-2 has", 1, "no unit is named"), (" energy: -2.0 i: 0.01", 1, "no unit"),
+    (" energy: -2.0 gnorm: 0.001 xtb: 6.5.1 (579679a)", HARTREE, "in Hartree"),
 ]  # fmt: skip
 
 
