@@ -20,6 +20,7 @@ from equistein._files import digest
 from equistein._limits import check_memory, check_sample_memory
 from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
+from equistein.cli._sample import write_samples
 from equistein.cli._signals import run_locked
 from equistein.data import Dataset
 from equistein.models import (
@@ -30,7 +31,7 @@ from equistein.models import (
     Problem,
     SETTINGS,
 )
-from equistein.molecules import formula, is_molecules
+from equistein.molecules import formula, has_rdkit, is_molecules, perceive
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import DivergenceError, Fitted
@@ -293,6 +294,8 @@ class _Task:
                 title=f"equistein fit: {self.data.name}", seed=problem.seed,
                 lead=" ".join([self.description, *found]), progress=True,
             )  # fmt: skip
+            if self.dataset.species is not None:
+                self._write_molecules(folder, fitted.about)
         except DivergenceError as error:
             history, events = error.fitted.history, error.fitted.events
             no_samples = np.zeros((0, 1))
@@ -305,6 +308,16 @@ class _Task:
             raise
         print_answer(folder, self.data)
         return 0
+
+    def _write_molecules(self, folder: RunFolder, about: dict[str, Any]) -> None:
+        """Write the samples of the report to samples.xyz, and SMILES to samples.smi."""
+        data, samples = self.dataset, folder.path / "samples.npz"
+        points = np.load(samples)["model"]
+        write_samples(samples.with_suffix(".xyz"), points, None, data.species, about)
+        if data.molecule and has_rdkit():
+            found = [perceive(data.molecule, each, data.charge) for each in points]
+            rows = [f"{x.smiles} {at}\n" for at, x in enumerate(found) if x.smiles]
+            folder.write("samples.smi", "".join(rows))
 
 
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:

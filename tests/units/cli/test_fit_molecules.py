@@ -12,8 +12,13 @@ def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     with np.load(molecular_run / "samples.npz", allow_pickle=False) as stored:
         assert stored["model"].shape == (6, 2, 3)
         assert np.max(np.abs(stored["model"].mean(axis=1))) < 1e-5
+        lines = (molecular_run / "samples.xyz").read_text().splitlines()
+        first = np.array([line.split()[1:] for line in lines[2:4]], float)
+        assert len(lines) == 24
+        assert np.allclose(first, stored["model"][0], atol=1e-6)
     metrics = json.loads((molecular_run / "metrics.json").read_text())
-    assert 0 <= metrics["entries"]["model"]["validity"] <= 1
+    smiles = (molecular_run / "samples.smi").read_text().splitlines()
+    assert len(smiles) == round(6 * metrics["entries"]["model"]["validity"])
     assert metrics["entries"]["model"]["train_denoising_loss"] > 0
     assert "held_out_log_likelihood" not in metrics["entries"]["model"]
     report = (molecular_run / "report.html").read_text()
