@@ -63,7 +63,7 @@ def check_rounding(what: str, values: np.ndarray) -> None:
     if bad.any():
         raise DataError(
             f"{what} has numbers such as {some[0, bad.argmax()]:.12g}, whose "
-            "differences single precision rounds off: subtract a constant."
+            "differences single precision rounds off: subtract a constant, or omit it."
         )
 
 

@@ -37,7 +37,7 @@ _FEW_VALUES = 12  # of a column, that is not continuous
 _CODES = [sign * (10**n - 1) for n in range(2, 7) for sign in (-1, 1)]  # for missing
 _PERIODS = (0.03, 10)  # that points span at least and at most
 _UNBALANCED = 0.01  # of the sum of the sizes of forces
-_ORGANIC = frozenset("H B C N O F Si P S Cl Br I".split())
+COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())  # as RDKit bonds
 _BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
 
@@ -159,7 +159,7 @@ def _add_molecules(
     most = ", ".join(f"{name} ({num})" for name, num in graphs.most_common(3))
     # Hot molecules fall apart, and RDKit knows no bonds of metals.
     wrong = [s for s in seen if s.problem not in (None, "several fragments")]
-    is_organic = {*species} <= _ORGANIC and "H" in species and {"C", "N"} & {*species}
+    is_organic = {*species} <= COVALENT and "H" in species and {"C", "N"} & {*species}
     is_off = len(species) > 4 and is_organic and 2 * len(wrong) > len(seen)
     found.add(
         f"{graphs.total()} of {len(some)} molecules are valid, of {len(graphs)} graphs"
@@ -287,7 +287,7 @@ def _add_columns(
     few &= (num_values <= _FEW_VALUES) & ~constant
     dates = np.stack([points // 1e4 - 2000, points // 100 % 100 - 6, points % 100 - 16])
     dates = (np.abs(dates).max(axis=1) <= [[100], [6], [16]]).all(axis=0) & whole
-    far = np.array([_has_code(column) for column in ordered.T])
+    far = np.array([_has_code(column) for column in ordered.T]) & (len(points) > 10)
     spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
     off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])

@@ -24,8 +24,8 @@ _INDEX = "(Unnamed: [0-9.]+|index|level_[0-9]|rownames)?"  # of pandas and R
 _ROWS, _MORE = 20, 1000  # that show what separates the columns; and what they hold
 _NO_NUMBERS = {  # what a cell may hold, and what to do
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}.*": "Leave out dates, by --columns",
-    r"(?i)|nan|none|<na>|[?.-]|-?inf|-?\d[\d.]*e?[-+]?\d*": "Leave out these rows",
-    r"[-+]?[\d.,' ]*,\d+.*": "Write no commas of thousands; if decimal, --decimal ,",
+    r"(?i)|nan|none|\W*n\W?a\W*|\W+|-?inf|-?\d[\d.]*e?[-+]?\d*": "Leave out these rows",
+    r"[-+]?[\d.,' ]*,\d+.*": "Write no marks of thousands; for 1,5 give --decimal ,",
     r"[^\d]?[-+ ]*[\d.].*": "Write the number alone, its unit in the name: x [nm]",
     ".*": "Give --class-column if it names classes, or leave out the column or rows",
 }
@@ -269,7 +269,7 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
     if bad.any():
         word, place = str(values[bad][0]), bad.argmax() + 1
         remedy = next(v for k, v in _NO_NUMBERS.items() if re.fullmatch(k, word))
-        if place == 1 == bad.sum() and re.match("[^0-9]?(?!nan|inf)[A-Za-z%]", word):
+        if place == 1 == bad.sum() and re.match(r"(?!-?nan|-?inf)\W?[^\W\d]", word):
             remedy = "Put names or units into the first line, as x [nm]"
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
