@@ -63,7 +63,7 @@ def check_rounding(what: str, values: np.ndarray) -> None:
     if bad.any():
         raise DataError(
             f"{what} has numbers such as {some[0, bad.argmax()]:.12g}, whose "
-            "differences single precision rounds off: subtract a constant."
+            "differences single precision rounds off: subtract a constant, or omit it."
         )
 
 
@@ -243,11 +243,8 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
     color = any(mode in _COLOR for mode in modes)
     width, height = sizes[0]
     shape = (len(files), height, width, 3 if color else 1)
-    try:
-        what = f"The images in {path}, {len(files)} of {width} x {height} pixels,"
-        check_read_size(what, 4 * math.prod(shape), "take fewer, or smaller ones")
-    except LimitError as error:
-        raise DataError(str(error)) from None
+    what = f"The images in {path}, {len(files)} of {width} x {height} pixels,"
+    check_read_size(what, 4 * math.prod(shape), "take fewer, or smaller ones")
     images = np.empty(shape, np.float32)
     for row, file in zip(images, files, strict=True):
         row[:] = _pixels(file, "RGB" if color else "L").reshape(row.shape)

@@ -122,10 +122,8 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     """
     check_positive("enable_compilation_cache", max_bytes=max_bytes)
     config = jax.config.values
-    if (
-        config["jax_compilation_cache_dir"]
-        or not config["jax_enable_compilation_cache"]
-    ):
+    is_off = not config["jax_enable_compilation_cache"]
+    if is_off or config["jax_compilation_cache_dir"]:
         return
     # Programs of one kind of CPU may use instructions that others lack.
     cpu, info = platform.processor(), pathlib.Path("/proc/cpuinfo")

@@ -9,14 +9,13 @@ import numpy as np
 from jaxtyping import Int
 
 from equistein.data._array_files import DataError, stack_molecules
-from equistein.data._summary import DataSummary
+from equistein.data._summary import COVALENT, DataSummary
 from equistein.groups import AbstractGroup, Molecule, PeriodicCloud, PointCloud
 from equistein.molecules import atomic_numbers_of, formula, has_rdkit, main_hand
 
 _STRETCHED = 1.25  # covalent radii that a bond spans, where molecules vibrate
 _STRAIGHT = -0.95  # the mean cosine of an angle
 _AT_ONCE = 100  # molecules
-_COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())
 PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _MAX_ATOMS = 200
 _MAX_IN_CELL = 2_000
@@ -145,7 +144,7 @@ class Dataset:
         Nor if RDKit is not installed, there is a metal or a noble gas, an atom has no
         bond or more than four, or an angle is straight: no torsion about it is defined.
         """
-        if not has_rdkit() or not set(self.species or "?") <= _COVALENT:
+        if not has_rdkit() or not set(self.species or "?") <= COVALENT:
             return []
         from rdkit.Chem import GetPeriodicTable
 

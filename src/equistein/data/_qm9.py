@@ -65,12 +65,10 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
         raise DataError(str(error)) from None
     kept = cache_folder() / f"qm9-{formula}.npz"
     path = local_file(f"qm9/qm9_{formula}.npz")
-    if path is not None:
-        arrays = stored_arrays(path, ["positions", "charges", "split"])
-        return _checked(arrays, path, formula, numbers)
-    arrays = load_cached(kept)
+    names = ["positions", "charges", "split"]
+    arrays = stored_arrays(path, names) if path else load_cached(kept)
     if arrays is not None:
-        return _checked(arrays, kept, formula, numbers)
+        return _checked(arrays, path or kept, formula, numbers)
     if not download:
         return None
     isomers = _from_archive(_fetch(), formula, numbers)

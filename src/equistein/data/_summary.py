@@ -9,10 +9,12 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Real
 
 from equistein._check_arguments import check_arguments
 from equistein.groups import AbstractGroup
 from equistein.molecules import (
+    atomic_numbers_of,
     check_thermal,
     formula,
     hands,
@@ -29,12 +31,13 @@ _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent r
 _NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
 _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
-_DEPENDENT = 1e-3, 0.02  # of a column's width, that a sum of others may leave, and
-# the most it may if numbers are rounded
+_DEPENDENT = 1e-3, 0.02  # of a width: left by a sum of others, and if it is rounded
 _MOST_COLUMNS = 200
-_FEWEST_VALUES = 10  # of a column that is continuous
+_FEW_VALUES = 12  # of a column, that is not continuous
+_CODES = [sign * (10**n - 1) for n in range(2, 7) for sign in (-1, 1)]  # for missing
 _PERIODS = (0.03, 10)  # that points span at least and at most
 _UNBALANCED = 0.01  # of the sum of the sizes of forces
+COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())  # as RDKit bonds
 _BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
 
@@ -70,12 +73,12 @@ class _Lines:
 
 @check_arguments
 def describe(
-    data: Any,
+    data: Real[Any, "point *shape"],
     *,
     group: AbstractGroup | None = None,
     species: Sequence[str] | None = None,
-    energies: Any = None,
-    forces: Any = None,
+    energies: Real[Any, " point"] | None = None,
+    forces: Real[Any, "point *shape"] | None = None,
     kelvin: float | None = None,
     charge: int = 0,
     columns: Sequence[str] | None = None,
@@ -98,9 +101,14 @@ def describe(
     points, found = np.asarray(data[:most]), _Lines(notes)
     if points.ndim < 2 or len(points) < 2 or not np.isfinite(points).all():
         raise ValueError(
-            "`data` must be two points or more of finite numbers, stacked on axis 0, "
-            f"but got shape {points.shape} and minimum {points.min(initial=0)}."
+            f"`data` must be two finite points or more, but has shape {points.shape}."
         )
+    sizes = {"species": (species, points.shape[-2])}
+    sizes["columns"] = columns, points[0].size
+    for name, (given, num) in sizes.items():
+        if given is not None and len(given) != num:
+            raise ValueError(f"`{name}` must be {num}, as in `data`, not {len(given)}.")
+    atomic_numbers_of(species or ())
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
     if group is not None and group.is_periodic:
@@ -125,8 +133,7 @@ def _add_rows(found: _Lines, points: np.ndarray, num: int, is_cloud: bool) -> No
         f"{num} {'frames' if is_cloud else 'rows'} of shape {points.shape[1:]}, "
         f"{repeated} of them repeated",
         "leave those out, or they count twice and are among the held-out ones too"
-        if repeated > (0 if is_cloud else _MANY_REPEATED * len(rows))
-        else "",
+        * (repeated > (0 if is_cloud else _MANY_REPEATED * len(rows))),
         num_rows=num, num_repeated=repeated,
     )  # fmt: skip
 
@@ -150,9 +157,15 @@ def _add_molecules(
     seen = [perceive(species, each, charge) for each in points[some]]
     graphs = Counter(each.smiles for each in seen if each.smiles is not None)
     most = ", ".join(f"{name} ({num})" for name, num in graphs.most_common(3))
+    # Hot molecules fall apart, and RDKit knows no bonds of metals.
+    wrong = [s for s in seen if s.problem not in (None, "several fragments")]
+    is_organic = {*species} <= COVALENT and "H" in species and {"C", "N"} & {*species}
+    is_off = len(species) > 4 and is_organic and 2 * len(wrong) > len(seen)
     found.add(
         f"{graphs.total()} of {len(some)} molecules are valid, of {len(graphs)} graphs"
         f"{': ' * bool(most)}{most}",
+        "check --charge, elements, --length-unit, missing hydrogens"
+        * bool(is_off and not cause),
         num_graphs=len(graphs), validity=graphs.total() / len(some),
     )  # fmt: skip
     if (main := main_hand(species, points[some])) is not None:
@@ -261,19 +274,20 @@ def _add_columns(
     """Add columns that are not continuous, sums of others, or of other scales."""
     names = np.array(columns or [f"{i + 1}" for i in range(points.shape[1])], object)
     points = points.astype(np.float64)
-    widths, steps = points.std(axis=0), np.diff(np.sort(points, axis=0), axis=0)
+    ordered, whole = np.sort(points, axis=0), (points % 1 == 0).all(axis=0)
+    widths, steps = points.std(axis=0), np.diff(ordered, axis=0)
     rounding = 2.0**-23 * np.abs(points).max(axis=0)
     constant = widths <= rounding
     counting = np.abs(steps - steps.mean(axis=0)).max(axis=0) <= rounding
-    counting &= (steps.mean(axis=0) > 4 * rounding) & (len(points) > 10)
+    counting &= steps.mean(axis=0) > 4 * rounding
+    counting |= whole & ((np.diff(points, axis=0) > 0).mean(axis=0) >= 0.9)
+    counting &= len(points) > 10
     num_values = 1 + (steps > 0).sum(axis=0)
-    few = (num_values <= _FEWEST_VALUES) & (len(points) > 20 * num_values) & ~constant
-    far = np.zeros(len(names), bool)
-    for edge in (points.min(axis=0), points.max(axis=0)):
-        rest = np.ma.masked_equal(points - edge, 0)
-        gap, width = np.abs(rest).min(axis=0), rest.ptp(axis=0)
-        is_far = np.ma.filled((gap > 2 * width) & (width > 0), False)
-        far |= is_far & ((points == edge).sum(axis=0) > 1)
+    few = len(points) >= np.where(whole, 10, 20) * num_values
+    few &= (num_values <= _FEW_VALUES) & ~constant
+    dates = np.stack([points // 1e4 - 2000, points // 100 % 100 - 6, points % 100 - 16])
+    dates = (np.abs(dates).max(axis=1) <= [[100], [6], [16]]).all(axis=0) & whole
+    far = np.array([_has_code(column) for column in ordered.T]) & (len(points) > 10)
     spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
     off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])
@@ -282,9 +296,10 @@ def _add_columns(
         (constant, "is constant", "leave it out by --columns"),
         (few & bool(columns), "has few values, which have no density",
          "give --class-column if it names classes, or leave it out by --columns"),
+        (dates, "holds dates", "leave it out by --columns"),
         (off, "spans many periods, or hardly any",
          "angles in degrees have the period 360, in radians 6.2832"),
-        (far, "repeats a number far from all others",
+        (far, "has a number far from all others",
          "leave these rows out if it stands for missing values"),
     ):  # fmt: skip
         if which.any():
@@ -309,3 +324,12 @@ def _add_columns(
             "the others",
             "leave one out by --columns, as points on a subspace have no density",
         )
+
+
+def _has_code(values: np.ndarray) -> bool:
+    """Return whether sorted values end in some far from all others."""
+    steps = np.diff(values)
+    few, rest = sorted(np.split(values, [steps.argmax() + 1]), key=len)
+    gap = steps.max() / (np.ptp(rest) or np.inf)
+    is_repeated, is_code = len(few) > 1 and np.ptp(few) == 0, np.isin(few, _CODES).any()
+    return bool(gap > 100 or (gap > 2 and is_repeated) or (gap > 0.3 and is_code))

@@ -19,8 +19,16 @@ TABLES = (".csv", ".tsv", ".parquet")
 _GROWTH = 6  # bytes of memory for a letter of text
 _REMEDY = "leave rows out, or write them by np.save"
 _SEPARATORS = ";\t|, "
-_INDEX = ("", "Unnamed: 0", "index", "level_0", "rownames")  # of pandas and R
-_ROWS = 20  # that show what separates the columns
+_COMMENTS = ("#", "%", "//", "@")
+_INDEX = "(Unnamed: [0-9.]+|index|level_[0-9]|rownames)?"  # of pandas and R
+_ROWS, _MORE = 20, 1000  # that show what separates the columns; and what they hold
+_NO_NUMBERS = {  # what a cell may hold, and what to do
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}.*": "Leave out dates, by --columns",
+    r"(?i)|nan|none|\W*n\W?a\W*|\W+|-?inf|-?\d[\d.]*e?[-+]?\d*": "Leave out these rows",
+    r"[-+]?[\d.,' ]*,\d+.*": "Write no marks of thousands; for 1,5 give --decimal ,",
+    r"[^\d]?[-+ ]*[\d.].*": "Write the number alone, its unit in the name: x [nm]",
+    ".*": "Give --class-column if it names classes, or leave out the column or rows",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +66,10 @@ def read_table(
 ) -> Table:
     """Return the numbers of a CSV or Parquet file, with the names of its columns.
 
-    Lines that begin with # are comments, but the first may name the columns, as
-    np.savetxt writes them. Without names they are called 1, 2 and so on. A column of
-    row numbers or names, as written by pandas and R, is left out unless it is one of
-    the `columns`.
+    Lines that begin with #, %, // or @ are comments, but the last at the top may name
+    the columns, as np.savetxt writes them. Without names they are called 1, 2 and so
+    on. Columns of row numbers or names, as written by pandas and R, are left out unless
+    they are among the `columns`.
 
     Args:
         path: A file that ends in .csv, .tsv or .parquet. It is read with pandas.
@@ -74,11 +82,13 @@ def read_table(
     """
     path = pathlib.Path(path)
     frame = _frame(path, sep, decimal)
+    notes = list(frame.attrs.get("notes", ()))
     wanted = [*(columns or ()), *([] if class_column is None else [class_column])]
-    notes: list[str] = []
-    for name in itertools.takewhile(lambda name: name in _INDEX, frame.columns):
-        column, is_unique = frame[name], frame[name].is_unique
-        if name in wanted or column.dtype.kind in "fb" or (name and not is_unique):
+    is_index = lambda name: re.fullmatch(_INDEX, str(name))
+    is_pandas = any(str(name).startswith("Unnamed: ") for name in frame.columns)
+    for name in itertools.takewhile(is_index, frame.columns):
+        is_unique, kind = frame[name].is_unique or is_pandas, frame[name].dtype.kind
+        if name in wanted or kind in "fb" or (name and not is_unique):
             break
         if not (is_unique or columns):
             raise DataError(
@@ -137,10 +147,10 @@ def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
             8 * about.num_rows * about.num_columns,
             sum(group.total_byte_size for group in groups),
         )
-        check_read_size(str(path), needed, _REMEDY)
+        check_read_size("the table", needed, _REMEDY)
         return pandas.read_parquet(path)
-    except LimitError as error:
-        raise DataError(str(error)) from None
+    except (DataError, LimitError) as error:
+        raise DataError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can raise nearly anything
         about = " ".join(str(error).split())
         raise DataError(f"{path} is damaged, or no table in UTF-8: {about}.") from None
@@ -150,43 +160,49 @@ def _text_frame(
     pandas: Any, path: pathlib.Path, sep: str | None, decimal: str | None
 ) -> Any:
     """Return the columns of text, of which the first rows show what separates them."""
-    check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
+    check_read_size("the table", _GROWTH * path.stat().st_size, _REMEDY)
     content = path.read_bytes()
     # Excel writes UTF-16 and lines such as sep=;
     encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
     file = io.StringIO(content.decode(encoding), newline=None)
     lines = [line for line in file if line.strip() and not line.startswith("sep=")]
-    head = list(itertools.takewhile(lambda line: line.startswith("#"), lines))
-    lines = [line for line in lines if not line.startswith("#")]
+    head = list(itertools.takewhile(lambda line: line.startswith(_COMMENTS), lines))
+    lines = [line for line in lines if not line.startswith(_COMMENTS)]
     if not lines:
         raise ValueError("it is empty")
 
-    first = [line.strip(" \n") for line in lines[:_ROWS]]
+    first = [line.strip(" \n") for line in lines[:_MORE]]
+    by_commas = sep is None and decimal is None
     sep = sep.replace("\\t", "\t") if sep else None
     split = {
         by: list(csv.reader(first, delimiter=by, skipinitialspace=True))
         for by in ([sep] if sep else _SEPARATORS)
     }
-    widths = {by: [len(row) for row in split[by]] for by in split}
+    widths = {by: [len(row) for row in split[by][:_ROWS]] for by in split}
     regular = (by for by in split if min(widths[by]) > 1 >= len({*widths[by][1:]}))
     sep = sep or next(regular, ",")
     words, *rows = [[word.strip() for word in row] for row in split[sep]]
-    sample = " ".join(first)
-    # Three digits behind a comma may as well be thousands.
-    commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
-    has_points = sep == "," or re.search(r"[0-9]\.[0-9]", sample)
-    decimal = decimal or ("," if commas and not has_points else ".")
-    named = not all(_is_number(word, decimal) for word in words)
-    if words == [str(i) for i in range(len(words))]:  # as pandas names columns
-        named |= all(re.search("[0-9][.,][0-9]", " ".join(row)) for row in rows)
+    decimal = decimal or _decimal_point(first, rows, sep)
+    named, notes = _has_names(first, words, rows, decimal)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
+    wholes = [re.fullmatch("-?[0-9]+,[0-9]+", line) for line in first[named:]]
+    if by_commas and sep == "," and len(words) == 2 - named and rows and all(wholes):
+        text = f'{first[-1]} may be one number: then give --sep ";" --decimal ,'
+        if named or re.search("(^|\n)-0,|,0[0-9]", "\n".join(first)):
+            raise DataError(f"{text} and otherwise --sep , alone.")
+        notes.append(f"{text}.")
     if head and not named:  # np.savetxt writes them as a comment
-        last = next(csv.reader([head[-1].strip("# \n")], delimiter=sep))
+        last = next(csv.reader([head[-1].lstrip("#%/@ ").strip()], delimiter=sep))
         last = [word.strip() for word in last]
         is_like = len({*last}) == len(words) and not any(map(_is_number, last))
         names = last if is_like else names
     if named and {len(row) for row in rows} == {len(words) + 1}:
         names = ["", *names]  # R names rows in a column without a name
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(
+            f"columns {twice} share a name: rename, with names in one line."
+        )
     # pandas only warns of rows that are longer than the header.
     with warnings.catch_warnings():
         warnings.simplefilter("error", pandas.errors.ParserWarning)
@@ -196,7 +212,42 @@ def _text_frame(
             low_memory=False,
         )  # fmt: skip
     is_empty = [not name and frame[name].isna().all() for name in frame.columns]
+    frame.attrs["notes"] = notes
     return frame.loc[:, np.logical_not(is_empty)]  # separators at the ends of lines
+
+
+def _decimal_point(first: list[str], rows: list[list[str]], sep: str) -> str:
+    """Return the decimal point of numbers, unless it may as well be of thousands."""
+    for column in zip(*rows, strict=False):
+        like = "-?([1-9][0-9]{0,2})([.][0-9]{3})?"
+        parts = [re.fullmatch(like, word) for word in column if word != "0"]
+        kinds = {bool(m[2]) for m in parts if m and (m[2] or len(m[1]) > 2)}
+        if all(parts) and len(kinds) > 1:
+            text = f"{', '.join(column[:3])}: give --decimal . if points are decimal"
+            raise DataError(f"{text}, or write no points of thousands.")
+    # Three digits behind a comma may as well be thousands.
+    sample = " ".join(first)
+    commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
+    has_points = sep == "," or re.search(r"[0-9]\.[0-9]", sample)
+    return "," if commas and not has_points else "."
+
+
+def _has_names(
+    first: list[str], words: list[str], rows: list[list[str]], decimal: str
+) -> tuple[bool, list[str]]:
+    """Return whether the first line names columns, and a note if it is of numbers."""
+    if not all(_is_number(word, decimal) for word in words) or not rows:
+        return True, []
+    whole = lambda row: all(map(str.isdecimal, row))
+    counts = lambda row: whole(row) and {*np.diff([*map(int, row)])} <= {1}
+    named = '"' in first[0] and '"' not in "".join(first[1:])
+    if counts(words) and (len(words) > 1 or words == ["0"]):  # of pandas, or years
+        have_decimals = all(re.search("[0-9][.,e]", " ".join(row)) for row in rows)
+        is_new = any({*row} - {*words} for row in rows)
+        named |= have_decimals or (words[0] == "0" and is_new)
+    is_odd = any(like(words) and not any(map(like, rows)) for like in (whole, counts))
+    does = "names columns" if named else "is a point: quote it if these are names"
+    return named, [f"The first line, {', '.join(words)}, {does}."] * (named or is_odd)
 
 
 def _is_number(word: str, decimal: str = ".") -> bool:
@@ -216,12 +267,14 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
         bad = np.array([not _is_number(word) for word in values])
         bad[0] |= not bad.any()  # text, although each word is a number
     if bad.any():
+        word, place = str(values[bad][0]), bad.argmax() + 1
+        remedy = next(v for k, v in _NO_NUMBERS.items() if re.fullmatch(k, word))
+        if place == 1 == bad.sum() and re.match(r"(?!-?nan|-?inf)\W?[^\W\d]", word):
+            remedy = "Put names or units into the first line, as x [nm]"
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
-            f"has {str(values[bad][0])[:40]!r} in data row {bad.argmax() + 1}, and "
-            f"{bad.sum()} of these. Give --decimal , if that is a decimal comma and "
-            "none of thousands, --class-column if it names classes, or leave out the "
-            "column or the rows."
+            f"has {word[:40]!r} in data row {place}, and {bad.sum()} of these. "
+            f"{remedy}."
         )
     check_rounding(f"{path}: column {name!r}", values)
     return values.astype(np.float32)

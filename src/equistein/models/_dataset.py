@@ -29,9 +29,7 @@ from equistein.models._settings import Problem
 from equistein.molecules import BOLTZMANN, is_molecules, READ_OPTIONS
 from equistein.training import check_on_disk
 
-_DESCRIBED = (
-    "group", "species", "energies", "forces", "kelvin", "charge", "columns", "notes"
-)  # fmt: skip
+_DESCRIBED = "group species energies forces kelvin charge columns notes".split()
 
 
 @check_arguments
@@ -47,9 +45,11 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         (("dim", "species"), problem.group == "point-cloud", "--group point-cloud"),
     ):
         given = [f"--{n.replace('_', '-')}" for n in names if getattr(problem, n)]
-        _check(
-            allowed or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
-        )
+        if allowed or not given:
+            continue
+        if path.suffix.lower() == ".npz":
+            read_points(path)  # or raise, and list the arrays it has
+        raise DataError(f"{path}: {', '.join(given)} is for {kinds}: leave it out.")
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
     if has_molecules:
         _check(

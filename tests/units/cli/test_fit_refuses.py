@@ -103,6 +103,10 @@ BAD = {  # what the tests of readers and of settings do not have
     "a temperature of points": (
         "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "--kelvin",
     ),
+    "a temperature of arrays with other names": (
+        "x.npz", lambda path: np.savez(path, _positions=TRIANGLES, R_train=TRIANGLES),
+        [*AT_300, "--dim", "2"], "but has _positions, R_train",
+    ),
     "energies that are all alike": (
         "x.xyz", text(9 * HF.replace(":forces:", ":other:")), FEATURES, "--kelvin",
     ),

@@ -83,14 +83,21 @@ def test_hands_are_counted():
         (lambda x: np.concatenate([x, x[:9]]), "9 of them repeated"),
         (lambda x: with_column(x, 0.1 * np.arange(300)), "'3' counts the rows"),
         (lambda x: with_column(x, np.arange(300) % 2), "'3' has few values"),
-        (lambda x: with_column(x, np.where(x[:, 2] > 2, -999, x[:, 2])), "'3' repeats"),
-        (lambda x: with_column(x, np.where(x[:, 2] > 2, 99, x[:, 2])), "'3' repeats"),
+        (lambda x: with_column(x, np.where(x[:, 2] > 2, -999, x[:, 2])), "'3' .* far"),
+        (lambda x: with_column(x, np.cumsum(1 + (x[:, 2] > 0))), "'3' counts the rows"),
+        (lambda x: with_column(x, np.arange(300) % 150), "'3' counts the rows"),
+        (lambda x: with_column(x, np.argsort(x[:, 2]) % 12), "few values"),
+        (lambda x: with_column(x, 20240101 + np.argsort(x[:, 2]) % 28), "holds dates"),
+        (lambda x: with_column(x, np.where(x[:, 2] == x[7, 2], -999, x[:, 2])), "far"),
+        (lambda x: with_column(x, np.where(x[:, 2] > 2, 99, x[:, 2])), "'3' .* far"),
     ],
 )
 def test_columns_that_are_off(change, cause):
     x = np.random.default_rng(0).normal(size=(300, 3))
     rounded = (x + 100).round(1).astype(np.float32)
-    for right in (x, rounded, 1e6 + x, np.abs(x), np.maximum(x, -1)):
+    counts = with_column(x, np.random.default_rng(0).poisson(20, 300))
+    others = counts, np.exp(x)
+    for right in (x, rounded, 1e6 + x, np.abs(x), np.maximum(x, -1), *others):
         assert not describe(right, columns=("1", "2", "3")).warnings
     changed = change(x).astype(np.float32)
     names = [f"{i + 1}" for i in range(changed.shape[1])]
@@ -136,3 +143,27 @@ def test_atoms_in_a_cell_have_a_unit_and_forces_that_balance(scale, moved, cause
     with pytest.warns(DataWarning, match=cause) if cause else nullcontext():
         found = describe(points, group=group, species=["Cu"] * 32, forces=forces)
     assert (cause in str(found.warnings)) if cause else not found.warnings
+
+
+def test_what_does_not_fit_the_data_is_refused(molecules):
+    symbols, positions = molecules
+    for name, value in (
+        ("energies", np.zeros(5)), ("forces", np.zeros((5, 9, 3))),
+        ("species", symbols[:5]), ("columns", ["x"]),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"`{name}`"):
+            describe(positions, **{name: value})
+    with pytest.raises(ValueError, match="no element 'Xx'"):
+        describe(positions, species=["Xx", *symbols[1:]])
+    for data in ("molecules.xyz", [object(), object()]):
+        with pytest.raises(ValueError, match="`data`"):
+            describe(data)
+
+
+def test_molecules_that_are_not_valid_are_named_unless_they_are_hot(molecules):
+    symbols, positions = molecules
+    hot = positions.mean(axis=0) + 6 * (positions - positions.mean(axis=0))
+    found = describe(hot, species=symbols)
+    assert found.numbers["validity"] < 0.5
+    with pytest.warns(DataWarning, match="missing hydrogens"):
+        describe(positions[:, :8], species=symbols[:8])

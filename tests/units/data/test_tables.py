@@ -81,7 +81,16 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
         ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in data row 2"),
         ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has 'inf' in data row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
-        ("x,x\n1,2\n3,4\n", {}, "Duplicate names"),
+        ("x,x\n1,2\n3,4\n", {}, "columns ['x', 'x'] share a name"),
+        ("a,a,b\nx,y,x\n1,2,3\n4,5,6\n", {}, "with names in one line"),
+        ("x,y\nnm,s\n1,2\n3,4\n", {}, "units into the first line"),
+        ("x,y\n1,NA\n3,4\n", {}, "Leave out these rows"),
+        ("x,y\n1,2024-01-31\n3,2024-02-01\n", {}, "Leave out dates"),
+        ('x,y\n1,2\n3,"125,730.22"\n', {}, "no marks of thousands"),
+        ("x,y\n1,2%\n3,4%\n", {}, "Write the number alone"),
+        ("temp\n20,00\n21,37\n22,74\n", {}, '--sep ";" --decimal ,'),
+        ("402,23\n398,05\n401,77\n", {}, '--sep ";" --decimal ,'),
+        ("a;b\n1.059;384\n1.113;2.257\n", {}, "--decimal ."),
         ("x,y\n1,2\n", {}, "at least two rows"),
         ("x,y\n1,2\n3,4,5\n", {}, "damaged, or no table"),
         ("x,y\n1,2,3\n4,5\n", {}, "damaged, or no table"),
@@ -122,6 +131,8 @@ INDEXED = [
     ",x,y\n7,1.5,2\n2,3,4.5\n4,5,6\n",  # of shuffled rows
     "Unnamed: 0,x,y\n0,1.5,2\n1,3,4.5\n2,5,6\n",
     ",Unnamed: 0,x,y\n0,0,1.5,2\n1,1,3,4.5\n2,2,5,6\n",
+    ",Unnamed: 0.1,Unnamed: 0,x,y\n0,0,5,1.5,2\n1,1,5,3,4.5\n0,2,5,5,6\n",  # joined
+    "level_0,level_1,x,y\n0,0,1.5,2\n1,4,3,4.5\n2,5,5,6\n",
     "index;x;y\n0;1,5;2\n1;3;4,5\n2;5;6\n",
     '"x" "y"\n"1" 1.5 2\n"2" 3 4.5\n"3" 5 6\n',  # R
     '"","x","y"\n"Ada",1.5,2\n"Bob",3,4.5\n"Cy",5,6\n',
@@ -137,6 +148,7 @@ AS_XY = [
     "sep=;\n" + XY.replace(",", ";"),  # Excel
     XY.replace("x,y", "x , y"),
     XY.replace("\n", "\r"),
+    "% one\n// two\n@ three\n" + XY,
     f"# by a program\n# {XY}",  # NumPy
 ]
 
@@ -165,11 +177,24 @@ def test_text_in_utf16_is_read(tmp_path):
     assert read_table(tmp_path / "a.csv").columns == ("x", "y")
 
 
-def test_names_may_be_numbers_as_of_pandas(file):
-    table = read_table(file("0,1\n1.5,2\n3,4.5\n"))
-    assert table.columns == ("0", "1")
-    assert table.points.shape == (2, 2)
-    assert read_table(file("0,1\n1,0\n0.5,3\n")).points.shape == (3, 2)  # ambiguous
+@pytest.mark.parametrize(
+    ("text", "rows", "note"),
+    [
+        ("0,1\n9,7\n3,4\n", 2, "names columns"),
+        ("0,1\n1,0\n0.5,3\n", 2, "names columns"),
+        ("2019,2020\n0.12,-0.13\n0.2,0.1\n", 2, "names columns"),
+        ('"5","9"\n1,2\n3,4\n', 2, "names columns"),
+        ("100,200\n0.12,-0.13\n0.2,0.1\n", 3, "is a point"),
+        ("0,1\n1,0\n0,0\n1,1\n", 4, "is a point"),
+        ("0.5,1\n1.5,2\n3,4.5\n", 3, ""),
+        ("3;7\n2;5\n6;4\n", 3, ""),
+        ("12,34\n56,78\n", 2, "78 may be one number"),
+    ],
+)
+def test_names_may_be_numbers_as_of_pandas(text, rows, note, file):
+    table = read_table(file(text))
+    assert table.points.shape == (rows, 2)
+    assert note in " ".join(table.notes) if note else not table.notes
 
 
 @pytest.mark.parametrize("offset", [5_412_345.67, 2**40])
