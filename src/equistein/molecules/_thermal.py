@@ -33,10 +33,7 @@ _FORCE_UNITS = {unit: 1 / unit_value(unit, "force") for unit in _FORCES}
 _IF = ", if no unit was given"
 _OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
 _OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
-_UNEQUAL = (
-    "the forces have a net force or torque: they are rotated against the positions, or "
-    "an outer field or missing forces are behind it"
-)
+_UNEQUAL = "a net force or torque: forces are rotated, incomplete or of an outer field"
 
 
 class Estimate(NamedTuple):
@@ -57,13 +54,11 @@ class Estimate(NamedTuple):
 class ThermalCheck(NamedTuple):
     """What energies and forces of frames are, over what they should be.
 
-    Attributes:
-        estimates: The `virial`, and the `displacement virial` of parts that keep their
-            shape, as temperatures in K if none is given; the `width of energies`
-            over `kT sqrt(m / 2)`, that of a harmonic molecule with m directions; the
-            `energy over work` between frames that are close.
-        balance: The size of the `net force` and of the `net torque`, over their sums.
-        causes: What is wrong, the most likely cause first.
+    The `estimates` are the `virial`, and the `displacement virial` of parts that keep
+    their shape, as temperatures in K if none is given; the `width of energies` over
+    `kT sqrt(m / 2)`, that of a harmonic molecule with m directions; the `energy over
+    work` between close frames. The `balance` has the size of the `net force` and of the
+    `net torque`, over their sums; of `causes` the most likely is first.
     """
 
     estimates: Mapping[str, Estimate]
@@ -80,11 +75,7 @@ def check_thermal(
 ) -> ThermalCheck:
     """Compare energies and forces with positions and temperature, and name the cause.
 
-    Args:
-        positions: In Angstrom, `(frame, atom, 3)`, in the order of the file.
-        forces: In eV / Angstrom, without unknown ones.
-        energies: In eV, without unknown ones.
-        kelvin: The temperature of the frames.
+    All of the frames are known, in eV and Angstrom and in the order of the file.
     """
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))

@@ -6,7 +6,6 @@ import pytest
 from equistein.metrics import score_molecules
 from equistein.molecules import (
     embed,
-    from_bonds,
     geometry,
     has_rdkit,
     MissingRDKit,
@@ -22,10 +21,9 @@ PROPANE = "CCC" + 8 * "H"
     "call",
     [
         lambda: perceive("OHH", WATER),
-        lambda: from_bonds("OH", np.array([[0, 1], [1, 0]])),
         lambda: embed("C", "CHHHH"),
     ],
-    ids=["perceive", "bonds", "embed"],
+    ids=["perceive", "embed"],
 )
 def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
