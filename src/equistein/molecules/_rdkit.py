@@ -184,13 +184,8 @@ def connected(symbols: Sequence[str], positions: np.ndarray, reach: float) -> An
 
 def without_bonds(symbols: Sequence[str]) -> Any:
     """Return the RDKit molecule of atoms that are not bonded."""
-    chem = rdkit()
-    mol = chem.RWMol()
-    for symbol in symbols:
-        atom = chem.Atom(symbol)
-        atom.SetNoImplicit(True)
-        mol.AddAtom(atom)
-    return mol
+    chem, smiles = rdkit(), ".".join(f"[{symbol}]" for symbol in symbols)
+    return chem.RWMol(chem.MolFromSmiles(smiles, sanitize=False))
 
 
 @check_arguments
