@@ -149,7 +149,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         except ValueError as error:
             raise ValueError(f"line {at + 2}: {error}") from None
         if len(rows[0]) == 4 and _MOTION.match(lines[at + 1]):
-            raise ValueError(f"line {at + 2}: no positions: of CP2K take -pos-1.xyz.")
+            raise ValueError(f"line {at + 2}: no positions (of CP2K take -pos-1.xyz).")
         least = max(column.stop for column in columns.values())
         species, mass = columns["species"].start, columns.get("masses", slice(0))
         names = []
