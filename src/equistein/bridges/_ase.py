@@ -46,6 +46,12 @@ def from_ase(
             "`atoms` must be periodic along all edges of a cell, or free: set "
             f"`atoms.pbc = False` if they are, but got {atoms!r}."
         )
+    rules = [each for each in atoms.constraints if np.size(getattr(each, "index", 1))]
+    if kinds := {type(each).__name__ for each in rules} - {"FixCom"}:
+        raise ValueError(
+            f"`atoms` must be free of {', '.join(sorted(kinds))}: all atoms move in "
+            "samples, and the forces on fixed ones are 0. Call `del atoms.constraints`."
+        )
     own = atoms.copy()
     own.calc = atoms.calc
 

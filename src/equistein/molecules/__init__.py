@@ -36,7 +36,6 @@ from equistein.molecules._handedness import (
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
     embed as embed,
-    from_bonds as from_bonds,
     Geometry as Geometry,
     geometry as geometry,
     graph_smiles as graph_smiles,

@@ -22,14 +22,8 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
        bond; but if the closest two that are not bonded yet are at most 1.1 times as
        far apart, these are bonded instead.
 
-    The graph always fits the valences, but is not always right.
-
-    Args:
-        symbols: The element of each atom, of H, C, N, O and F.
-        positions: Its position, `(atom, 3)`, with the center at the origin.
-
-    Returns:
-        The orders, `(atom, atom)`, 0 where there is no bond.
+    The graph of H, C, N, O and F always fits the valences, but is not always right.
+    The positions have their center at the origin; orders are 0 where there is no bond.
 
     References:
         Jaini, Holdijk and Welling (2021), appendix E.2.

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Num
 
 from equistein._check_arguments import check_arguments
 
@@ -32,7 +31,7 @@ _ENERGIES = {  # in eV
 }  # fmt: skip
 _LENGTHS = {  # in Angstrom
     "angstrom": 1.0, "ang": 1.0, "a": 1.0, "å": 1.0, "bohr": _BOHR, "a0": _BOHR,
-    "nm": 10.0, "pm": 0.01,
+    "nm": 10.0, "nanometer": 10.0, "pm": 0.01, "picometer": 0.01,
 }  # fmt: skip
 Kind = Literal["energy", "force", "length"]
 
@@ -51,15 +50,13 @@ def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
 
 @check_arguments
 def unit_value(unit: str, kind: Kind) -> float:
-    """Return a unit in eV, eV / Angstrom or Angstrom.
+    """Return a unit, by its name in ASE or pint, in eV, eV / Angstrom or Angstrom.
 
-    Args:
-        unit: Its name as in ASE or pint, such as Hartree, kcal/mol/Angstrom or
-            electron_volt; a.u. is the atomic unit.
-        kind: What it measures: `energy`, `force` or `length`.
+    Such as Hartree, kcal/mol/Angstrom or electron_volt; a.u. is the atomic unit.
     """
-    text = re.sub("electron[ _]?volt", "ev", unit.strip().lower())
-    if re.fullmatch("a[.]?u[.]?|atomic[ _]?units?", text):
+    text = re.sub("electron[ _]?volt", "ev", unit.strip().lower().replace("e_h", "eh"))
+    text = text.replace("kilocalorie", "kcal").replace("kilojoule", "kj")
+    if re.fullmatch(f"a[.]?u[.]?|atomic[ _]?units?([ _]of[ _]{kind})?", text):
         text = {"energy": "ha", "force": "ha/bohr", "length": "bohr"}[kind]
     words = re.split("[^a-zåö0]+", text)
     words = [word.removesuffix("s") for word in words if word not in ("", "per")]
@@ -70,10 +67,9 @@ def unit_value(unit: str, kind: Kind) -> float:
     try:
         first, *rest = (table[word] for table, word in pairs)
     except (KeyError, ValueError):
-        raise ValueError(
-            f"There is no unit {unit!r} of {kind}: give --{kind}-unit, one such as eV, "
-            "Hartree/Bohr, kcal/mol or nm."
-        ) from None
+        some = {"energy": "eV or kcal/mol", "force": "Hartree/Bohr", "length": "Bohr"}
+        such_as = f"give --{kind}-unit, such as {some[kind]}"
+        raise ValueError(f"There is no unit {unit!r} of {kind}: {such_as}.") from None
     return first / rest[0] if rest else first
 
 
@@ -81,17 +77,12 @@ def unit_value(unit: str, kind: Kind) -> float:
 def valences_of(symbols: Sequence[str]) -> np.ndarray:
     """Return the valence of each atom, of H, C, N, O and F."""
     if unknown := sorted(set(symbols) - set(VALENCES)):
-        raise ValueError(
-            f"Only {', '.join(VALENCES)} have one valence, but got "
-            f"{', '.join(unknown)}: use `perceive`."
-        )
+        raise ValueError(f"{', '.join(unknown)} have several valences: use `perceive`.")
     return np.array([VALENCES[symbol] for symbol in symbols], int)
 
 
 @check_arguments
-def symbols_of(
-    atomic_numbers: Sequence[int] | Num[np.ndarray, " atom"],
-) -> tuple[str, ...]:
+def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each atomic number."""
     if others := [n for n in atomic_numbers if not 1 <= n <= len(SYMBOLS)]:
         raise ValueError(f"There is no element of atomic number {others[0]}.")
@@ -104,8 +95,9 @@ def formula(symbols: Sequence[str]) -> str:
     counts = collections.Counter(symbols)
     order = ("C", "H") if "C" in counts else ()
     kinds = sorted(counts, key=lambda kind: (kind not in order, kind))
-    text = lambda kind: f"{kind}{counts[kind] if counts[kind] > 1 else ''}"
-    return "".join(map(text, kinds))
+    return "".join(
+        f"{kind}{counts[kind] if counts[kind] > 1 else ''}" for kind in kinds
+    )
 
 
 @check_arguments

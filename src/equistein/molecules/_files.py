@@ -17,6 +17,7 @@ from equistein._limits import check_read_size, max_bytes
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
     CutError,
+    element,
     ENERGY_UNIT,
     Frame,
     interpret,
@@ -32,7 +33,8 @@ TRAJECTORIES = (".xtc", ".trr", ".dcd", ".nc", ".h5")
 _READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
-_FIXED = "an atom is fixed, but all move in samples: fit the free atoms alone."
+_FIXED = "in samples all atoms move freely: fit the free ones alone."
+_FIXES = re.compile("(is_)?(fix|frozen|constr)[a-z_]*|(?P<moves>move_?mask|movable)")
 _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
     """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
     HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC DG DT
@@ -47,12 +49,16 @@ _PERIODIC = (
 _NOT_PERIODIC = r"((f|false|no|none|[-+0.]+)([\s,]+|$))*"
 _ALL_PERIODIC = r"((t|true|yes|1)([\s,]+|$)){3}"
 _ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energy
-    r"(?<!\S)([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+(?=-?[0-9]+[.][0-9]{3}))"  # E -76.3421
-    r"""("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\S+)"""
+    r"""(?<![^\s,;{])["']?((?:SCF )?[A-Za-z][\w.-]*(?: ?[(\[/][^\s=:"']*+)?)["']?"""
+    r"(?:\s*[=:]\s*|\s+(?=-?[0-9]+[.][0-9]{3}))"  # E -76.3421
+    r"""("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]"""
+    r"""|(?:(?![,;}](?:\s|$|["']?[A-Za-z]\w*["']?\s*[=:]))\S)++)(?!\s*=)"""
     rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
+_MOTION = re.compile(r"(?i)\W*(forces?|frc|velocit(y|ies))\b(?!\s*([=<]|conv|:?\s*\d))")
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
-_ELEMENTS = "z Z nuclear_charges atomic_numbers numbers charges species symbols".split()
+_ELEMENTS = """z Z nuclear_charges atomic_numbers numbers charges species symbols
+    elements atom_types atom_numbers atoms""".split()
 _CELLS = ("lattice", "cell", "box")
 
 
@@ -74,17 +80,14 @@ def is_molecules(path: str | os.PathLike[str]) -> bool:
 def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     """Return the molecules of a file: .xyz, .xyz.gz, .pdb, .sdf, .traj, .db or .npz.
 
-    Energies and forces become eV and eV / Angstrom. An .sdf is read by RDKit, .traj and
-    .db by ASE. The arrays of an .npz have the names of rMD17 or SchNet: positions
-    `coords` or `R`, atomic numbers `nuclear_charges` or `z`, energies and forces.
+    Energies and forces become eV and eV / Angstrom. RDKit reads .sdf, ASE .traj and
+    .db. An .npz has names as of rMD17 or SchNet, such as `R`, `z`, `energies`, `F`.
 
-    Args:
-        path: The file.
-        options: What the file does not say: `energy_key` and `forces_key`, its words
-            for these; `energy_unit`, `force_unit` and `length_unit`, such as kcal/mol,
-            Hartree/Bohr and nm; `species`, the elements of numbered types or of all
-            atoms, such as "O H"; `charge`; `formula`, which of its molecules; and
-            `skip_incomplete`, whether a file is read up to a frame that is cut.
+    Options are what the file does not say: `energy_key` and `forces_key`, its words for
+    these; `energy_unit`, `force_unit` and `length_unit`, such as kcal/mol, Hartree/Bohr
+    and nm; `species`, the elements of numbered types or of all atoms, such as "O H";
+    `charge`; `formula`, which of its molecules; and `skip_incomplete`, whether a file
+    is read up to a frame that is cut.
     """
     path = pathlib.Path(path)
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
@@ -99,22 +102,29 @@ def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
     return interpret(pathlib.Path("atoms"), frames, options)
 
 
-def _text_lines(path: pathlib.Path) -> list[str]:
+def _text_lines(path: pathlib.Path) -> tuple[list[str], bool, str]:
+    """Return the lines, whether the last one has an end, and what is damaged."""
     check_read_size("it", 2 * path.stat().st_size, _REMEDY)
+    content, most, damage = bytearray(), max_bytes() // 2 + 1, ""
     try:
         with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
-            content = file.read(max_bytes() // 2 + 1)
-    except (OSError, EOFError, zlib.error) as error:
+            while len(content) < most and (line := file.readline(most)):
+                content += line
+    except (EOFError, zlib.error) as error:  # the lines before are whole
+        damage = f"the file is cut or damaged: {error}."
+    except OSError as error:
         raise ValueError(f"it cannot be read: {error}.") from None
     check_read_size("it", max(2 * len(content), _LINE * content.count(b"\n")), _REMEDY)
     # Only comments can hold other letters than ASCII.
     encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
-    return content.decode(encoding, "replace").rstrip().split("\n")
+    text = content.decode(encoding, "replace")
+    return text.rstrip().split("\n"), text[-1:].isspace(), damage
 
 
 def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
-    lines = _text_lines(path)
+    lines, has_end, damage = _text_lines(path)
     at = num = 0
+    decimals: set[int] = set()  # of the last column
     while at < len(lines):
         count = lines[at].strip()
         if count in ("", ">"):  # ORCA writes the second between frames
@@ -126,42 +136,64 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
             )
         end = at + 2 + int(count)
         where = f"frame {num} (line {at + 1})"
+        cut = CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
         rows = [line.split() for line in lines[at + 2 : end]]
-        if len(rows) < int(count) or (end >= len(lines) and len(rows[-1]) < 4):
-            raise CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
+        places = [len("".join(row[-1:]).partition(".")[2]) for row in rows]
+        decimals.update(places[:-1])
+        is_short = bool(places) and places[-1] < min(decimals, default=0)
+        if len(rows) < int(count) or (is_short and end == len(lines) and not has_end):
+            raise cut
         try:
             entries = _entries(lines[at + 1])
             cell, columns = _cell_of(entries), _columns(entries)
         except ValueError as error:
             raise ValueError(f"line {at + 2}: {error}") from None
+        if len(rows[0]) == 4 and _MOTION.match(lines[at + 1]):
+            raise ValueError(f"line {at + 2}: no positions (of CP2K take -pos-1.xyz).")
         least = max(column.stop for column in columns.values())
+        species, mass = columns["species"].start, columns.get("masses", slice(0))
+        names = []
         for line, row in enumerate(rows, at + 3):
             # A number may be the element's, or that of the row.
             is_unclear = len(columns) == 2 and len(row) > least and row[0].isdecimal()
-            if len(row) < least or is_unclear:
+            if len(row) < least and line == len(lines):
+                raise cut
+            if len(row) < least or is_unclear or "," in "".join(row[columns["pos"]]):
                 raise ValueError(
                     f"line {line}: expected an element and three coordinates, or "
-                    f"{least} columns named by `Properties`, but got "
-                    f"{' '.join(row)[:60]!r}."
+                    f"{least} columns named by `Properties`, with decimal points, not "
+                    f"commas, but got {' '.join(row)[:60]!r}."
                 )
-            moves = row[columns.get("move_mask", slice(0))]
-            if not {word.lower() for word in moves} <= {"t", "true", "1"}:
-                raise ValueError(f"line {line}: {_FIXED}")
-        names = [row[columns["species"].start] for row in rows]
-        if len(columns) == 2 and min(map(len, rows)) > 6:
-            columns["columns_5_to_7"] = slice(4, 7)  # which may be forces
+            is_heavy = row[species] == "H" and number("".join(row[mass])) > _HEAVY
+            names.append("D" if is_heavy else row[species])
+        for name, column in columns.items():
+            _check_free(where, name, (word for row in rows for word in row[column]))
+        width = min(map(len, rows))
+        for stop in {7, width} if len(columns) == 2 and width > 6 else ():
+            columns[f"columns_{stop - 2}_to_{stop}"] = slice(stop - 3, stop)
         vectors = {
             name: np.array([[number(word) for word in row[column]] for row in rows])
             for name, column in columns.items() if column.stop - column.start == 3
         }  # fmt: skip
         yield Frame(where, names, vectors.pop("pos"), entries, vectors, cell)
         at, num = end, num + 1
+    if damage:
+        raise CutError(f"frame {num}: {damage}")
+
+
+def _check_free(where: str, name: str, marks: Iterable[Any]) -> None:
+    """Raise if a column such as `move_mask` or `fixed` marks an atom that is fixed."""
+    found, off = _FIXES.fullmatch(name.lower()), ("f", "false", "0", "0.0")
+    if found and bool(found["moves"]) in {str(mark).lower() in off for mark in marks}:
+        raise ValueError(f"{where}, {name}: {_FIXED}")
 
 
 def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
     """Return the columns that `Properties` names, or those of a plain file."""
     named = (v for k, v in entries.items() if k.lower() == "properties" and ":" in v)
-    value = next(named, "species:S:1:pos:R:3")
+    # One for each of x, y and z, such as fx:R:1:fy:R:1:fz:R:1, are a vector.
+    thirds = r"([^:]*)x:R:1:\1y:R:1:\1z:R:1(?=:|$)"
+    value = re.sub(thirds, r"\1xyz:R:3", next(named, "species:S:1:pos:R:3"))
     fields = re.findall("([^:]+):[A-Za-z]:([0-9]{1,3})(?::|$)", value)
     widths = {name: int(width) for name, width in fields}
     is_whole = 3 * len(widths) == value.count(":") + 1
@@ -202,8 +234,8 @@ def _cell_of(entries: Mapping[str, str]) -> np.ndarray | None:
 
 
 def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
-    lines = _text_lines(path)
-    names, at, num, size = [], [], 0, 0
+    lines = _text_lines(path)[0]
+    names, at, num, size, charge = [], [], 0, 0, 0
     for index, line in enumerate([*lines, "END"], 1):
         record, cell = line[:6].strip(), [line[i : i + 9] for i in (6, 15, 24)]
         if record == "CRYST1" and any(number(length) > 1 for length in cell):
@@ -215,14 +247,16 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
                 raise ValueError(f"line {index}: leave in one alternate location, A.")
             given = re.sub("[^A-Za-z]", "", line[76:78])
             names.append(given or name.strip(" 0123456789")[:1])
+            sign = re.fullmatch("([0-9])([+-])", line[78:80])
+            charge += int(sign[2] + sign[1]) if sign else 0
             whole = line if len(line) >= 54 else ""
             at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
         elif record in ("MODEL", "ENDMDL", "END") and names:
             is_short = len(lines[-1]) < 54 and lines[-1][:3] not in ("TER", "CON")
             if index > len(lines) and (len(names) < size or is_short):
                 raise CutError(f"frame {num} is cut: the file ends in it.")
-            yield Frame(f"frame {num}", names, np.array(at), {}, {})
-            num, size, names, at = num + 1, len(names), [], []
+            yield Frame(f"frame {num}", names, np.array(at), {"charge": charge}, {})
+            num, size, names, at, charge = num + 1, len(names), [], [], 0
 
 
 def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -242,10 +276,14 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
     ase()
+    from ase.db import connect
     from ase.io import iread
 
     check_read_size("it", 2 * path.stat().st_size)
     frames = iread(path, index=":")
+    if path.suffix.lower() == ".db":  # of which `iread` gives no keys and data
+        rows = connect(path, serial=True).select()
+        frames = (row.toatoms(add_additional_information=True) for row in rows)
     for num in itertools.count():
         try:
             atoms = next(frames, None)
@@ -261,7 +299,8 @@ def _frame_of(atoms: Any, where: str) -> Frame:
     if np.any(atoms.pbc) and not (np.all(atoms.pbc) and atoms.cell.rank == 3):
         raise ValueError(f"{where}: {_PERIODIC}")
     cell = np.array(atoms.cell[:]) if np.all(atoms.pbc) else None
-    if kinds := {type(each).__name__ for each in atoms.constraints} - {"FixCom"}:
+    rules = [each for each in atoms.constraints if np.size(getattr(each, "index", 1))]
+    if kinds := {type(each).__name__ for each in rules} - {"FixCom"}:
         raise ValueError(f"{where}, {', '.join(sorted(kinds))}: {_FIXED}")
     held = {**atoms.info, **atoms.arrays}
     for name in ("data", "key_value_pairs"):  # of a row of a database
@@ -279,19 +318,20 @@ def _frame_of(atoms: Any, where: str) -> Frame:
 
 
 def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
-    """Return the names of positions and elements in an .npz file, if it has both."""
+    """Return the names of positions and elements, if any, in an .npz of molecules."""
     try:
         with zipfile.ZipFile(path) as archive:
             held = [name.removesuffix(".npy") for name in archive.namelist()]
             positions = next(name for name in _POSITIONS if name in held)
-            elements = next(name for name in _ELEMENTS if name in held)
+            elements = next((name for name in _ELEMENTS if name in held), "")
             with archive.open(f"{positions}.npy") as part:
                 np.lib.format.read_magic(part)
                 shape, *_ = np.lib.format.read_array_header_1_0(part)
     except Exception:  # a damaged file can raise nearly anything
         return None
     is_other = shape[2:] != (3,) or (positions == "x" and "y" in held)
-    return None if is_other else (positions, elements)
+    has_more = elements or re.search("(?im)energ|forc|^[ef]$", "\n".join(held))
+    return None if is_other or not has_more else (positions, elements)
 
 
 def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
@@ -305,21 +345,30 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         positions = positions.astype(float)
         elements = np.broadcast_to(elements, positions.shape[:2]).astype(str)
+        arrays = {
+            n: x.astype(str) if x.dtype.kind == "S" else x for n, x in arrays.items()
+        }
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(
             f"it must hold positions (molecule, atom, 3) by one of the names "
             f"{', '.join(_POSITIONS)}, and an element for each atom by one of "
             f"{', '.join(_ELEMENTS)}, but has {held}: {error}."
         ) from None
-    if any(np.any(x) for name, x in arrays.items() if name.lower() in _CELLS):
-        raise ValueError(_PERIODIC)
+    for name, x in arrays.items():
+        if name.lower() in _CELLS and np.any(x):
+            raise ValueError(_PERIODIC)
+        _check_free(
+            "in all", name, x.ravel() if x.size % elements.shape[1] == 0 else "1F"
+        )
     of_all = {n: x.ravel() for n, x in arrays.items() if x.size in (1, len(positions))}
     moved = {n: x for n, x in arrays.items() if x.shape == positions.shape}
     for name in set("E F energy energies forces".split()) & set(arrays):
         if name not in of_all and name not in moved:
             raise ValueError(f"the array {name} is not of {len(positions)} molecules.")
+    may_be_types = names and names[1] in ("species", "atom_types")
+    name_of = str if may_be_types else lambda name: element(name) or name
     for i, at in enumerate(positions):
-        symbols = [symbol.removesuffix(".0") for symbol in elements[i].tolist()]
+        symbols = [name_of(each.removesuffix(".0")) for each in elements[i].tolist()]
         entries = {name: value[i % value.size] for name, value in of_all.items()}
         vectors = {name: value[i].astype(float) for name, value in moved.items()}
         yield Frame(f"molecule {i}", symbols, at, entries, vectors)
@@ -345,12 +394,7 @@ def write_xyz(
 ) -> None:
     """Write molecules of the same atoms into an .xyz file.
 
-    Args:
-        path: The file.
-        symbols: The element of each atom.
-        positions: Their positions, `(molecule, atom, 3)`.
-        comment: The second line of each frame.
-        cell: The edges of a periodic cell as rows, which the second line then names.
+    The `comment` is the second line of each frame, with the edges of a periodic `cell`.
     """
     atomic_numbers_of(symbols)
     positions = np.asarray(positions, np.float64)

@@ -29,13 +29,16 @@ READ_OPTIONS = (
 """What `read_molecules` takes where a file does not say it."""
 
 LARGEST = 1e6  # Angstrom
-LIKELY = re.compile("energ|forc|grad|column|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)")
-"""What a key of energies or forces may be like, in small letters."""
+LIKELY = re.compile(  # what a key of energies or forces may be like, in small letters
+    "energ|forc|frc|grad|column|potential|scf|toten"
+    "|(^|[^a-z])(total$|(d?[efguv]|pe|e(tot|pot|dft|scf))([^a-z]|$))"
+)
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
     """free kinetic per atom atoms atomic old std error mae rmse weight formation min
     max mean var binding atomization dispersion zero correction uncertainty""".split()
 )
+_CHARGES = "charge total_charge net_charge formal_charge mol_charge q".split()
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
 _UNIT_OF = {  # in a key and its value
     "length": "leng|dist|pos|coord|^r_|^units? (ang|bohr|nm|pm|å)", "force": "forc|^f_",
@@ -146,10 +149,9 @@ def _molecules(
             frames.append(frame)
             check_read_size("it", _FRAME * len(frames), "give fewer molecules")
     except CutError as error:
-        if not options["skip_incomplete"]:
-            raise ValueError(
-                f"{error} --skip-incomplete reads the {len(frames)} frames before it."
-            ) from None
+        if not (options["skip_incomplete"] and frames):
+            remedy = f" --skip-incomplete reads the {len(frames)} frames before it."
+            raise ValueError(f"{error}{remedy if frames else ''}") from None
         notes.append(f"Left out, with all that follows: {error}")
     if not frames:
         raise ValueError("it holds no molecules.")
@@ -177,10 +179,7 @@ def _molecules(
     _check_cells([frame for frame, _ in chosen])
     if (cell := molecules[0].cell) is not None:
         lengths = " x ".join(f"{edge:.4g}" for edge in np.linalg.norm(cell, axis=1))
-        notes.append(
-            f"A periodic cell, {lengths} Angstrom. If the atoms are isolated, write "
-            'pbc="F F F" into an .xyz file, or unset `atoms.pbc`.'
-        )
+        notes.append(f'A periodic cell, {lengths} Angstrom; pbc="F F F" if it is none.')
     _check_distances(molecules)
     return Molecules(tuple(molecules), tuple(notes))
 
@@ -201,9 +200,10 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     if energy is not None and not math.isfinite(energy):
         raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
     charges = {k.lower(): v for k, v in frame.entries.items() if charge is None}
-    word = charges.get("charge", charges.get("total_charge", charge or 0))
+    word = next((charges[key] for key in _CHARGES if key in charges), charge or 0)
+    word = re.sub("^([0-9]+)([+-])$", r"\2\1", str(np.squeeze(word)))  # as 2+
     if not number(word).is_integer():
-        raise ValueError(f"{frame.where}: the charge {word!r} is not whole.")
+        raise ValueError(f"{frame.where}: the charge {word!r} is not whole (--charge).")
     forces = None if forces is None else units["force"] * forces
     cell = None if frame.cell is None else units["length"] * frame.cell
     return Molecule(symbols, positions, energy, forces, int(number(word)), cell)
@@ -216,6 +216,7 @@ def _symbols(
     counts = collections.Counter(name for frame in frames for name in frame.names)
     numbers = sorted({int(name) for name in counts if name.isdecimal()})
     sizes, types = {len(frame.names) for frame in frames}, {}
+    is_hydrogen = (numbers, sizes) == ([1], {2})
     if species is not None:
         words = tuple(species.replace(",", " ").split())
         atomic_numbers_of(words)
@@ -227,7 +228,7 @@ def _symbols(
                 f"or of {max(sizes)} atoms, but got {species!r}."
             )
         types = {str(i): word for i, word in enumerate(words, 1)}
-    elif (2 in numbers and numbers != [2]) or (numbers == [1] and max(sizes) > 2):
+    elif (2 in numbers or set(numbers) <= {1, 3, 4}) and numbers and not is_hydrogen:
         raise ValueError(
             f"the atoms are named {', '.join(map(str, numbers))}: if these are types, "
             f'give their elements, as --species "{" ".join("OHCNFS"[: numbers[-1]])}".'
@@ -251,16 +252,15 @@ def _key(
     """Return what the file calls energies or forces; note what else it has."""
     part = "entries" if kind == "energy" else "vectors"
     keys = dict.fromkeys(key for frame in frames for key in getattr(frame, part))
-    found = [k for k in keys if LIKELY.search(k.lower()) and "unit" not in k.lower()]
+    found = [k for k in keys if kind == "forces" or LIKELY.search(k.lower())]
+    found = [key for key in found if "unit" not in key.lower()]
     names = {"energy", "energies"} if kind == "energy" else {"force", "forces"}
     names |= {kind[0]} if ending == ".npz" else set()  # as in MD17
     words = {key: set(re.split("[^a-z]+", key.lower())) for key in found}
     usual = [key for key in found if words[key] & names and not words[key] & _OTHER]
     usual = [given] if given else usual if ending != ".sdf" else []
     if len(usual) > 1:
-        raise ValueError(
-            f"{kind}: {' or '.join(usual)}? Choose by --energy-key and --forces-key."
-        )
+        raise ValueError(f"{kind}: {' or '.join(usual)}? Choose by --{kind}-key.")
     if given is not None and given not in keys:
         raise ValueError(f"--{kind}-key {given!r} is none of {', '.join(keys)}.")
     others = ", ".join([key for key in found if key not in usual][:9])
@@ -273,20 +273,31 @@ def _units(
     notes: list[str],
 ) -> dict[str, float]:  # fmt: skip
     """Return the units of positions, energies and forces, given or in the file."""
-    in_key = re.search(ENERGY_UNIT, (keys["energy"] or "").replace("_", " "))
-    units: dict[str, str] = {"energy": in_key.group()} if in_key else {}
+    words = ((key or "").replace("_", " ") for key in keys.values())
+    in_energy, in_forces = map(re.compile(rf"({ENERGY_UNIT})([^)\]]*)").search, words)
+    units: dict[str, str] = {"energy": in_energy[1]} if in_energy else {}
+    if in_forces and re.search(r"(?i)bohr|ang|\b(a0?|å|nm|pm)\b", in_forces[2]):
+        units["force"] = in_forces[0]
+    named = set()
     for frame in frames:
         for key, value in frame.entries.items():
             if " " in key and key != f"{keys['energy']} unit":
                 continue  # of another number
             for kind in _UNITS if "unit" in key.lower() else ():
-                is_named = re.search(_UNIT_OF[kind], f"{key} {value}".lower())
-                if is_named and units.setdefault(kind, str(value)) != str(value):
+                if not re.search(_UNIT_OF[kind], f"{key} {value}".lower()):
+                    continue
+                named.add((kind, frame.where))
+                if units.setdefault(kind, str(value)) != str(value):
                     raise ValueError(f"{frame.where}: {key} is not as before.")
     units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}
-    if "energy" in units and "force" not in units:  # Hartree goes with Bohr
-        atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
-        other = f"{units['energy']}/{units.get('length', 'Angstrom')}"
+    for kind in _UNITS:
+        num = sum(kind == each for each, _ in named)
+        if 0 < num < len(frames) and not options[f"{kind}_unit"]:
+            raise ValueError(f"only {num} frames name a unit of {kind}: --{kind}-unit?")
+    energy = in_forces[1] if in_forces else units.get("energy")
+    if energy and "force" not in units:  # Hartree goes with Bohr
+        atomic = unit_value(energy, "energy") == unit_value("a.u.", "energy")
+        other = f"{energy}/{units.get('length', 'Angstrom')}"
         units["force"] = "Hartree/Bohr" if atomic else other
     for kind, unit in _UNITS.items():
         key = keys.get("forces" if kind == "force" else kind)
@@ -303,8 +314,7 @@ def _check_cells(frames: Sequence[Frame]) -> None:
         if np.abs(cell - cells[0]).max() > _ROUNDED * np.abs(cells[0]).max():
             raise ValueError(
                 f"the cell of {frame.where}, {cell.round(4).tolist()}, is another than "
-                f"that of {frames[0].where}, {cells[0].round(4).tolist()}: give frames "
-                "of one cell, or all of none."
+                f"that of {frames[0].where}: give frames of one cell, or all of none."
             )
 
 

@@ -54,8 +54,6 @@ def main_hand(
 def hands(symbols: Sequence[str], molecules: np.ndarray, pair: Pair) -> np.ndarray:
     """Return 1 for each molecule with these centers, -1 for a mirror image, else 0."""
     sign_of = {pair[::-1]: -1, pair: 1}
-    signs = np.zeros(len(molecules), int)
-    for index, molecule in enumerate(molecules):
-        seen = (stereo_smiles(symbols, molecule, reach) for reach in _REACH)
-        signs[index] = next((sign_of[each] for each in seen if each in sign_of), 0)
-    return signs
+    seen = lambda molecule: (stereo_smiles(symbols, molecule, r) for r in _REACH)
+    signs = [next((sign_of[p] for p in seen(m) if p in sign_of), 0) for m in molecules]
+    return np.array(signs, int)

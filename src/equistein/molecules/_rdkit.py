@@ -67,11 +67,6 @@ def perceive(
     an ion has others too, as many as its charge. Bonds are pairs closer than 1.15
     covalent radii, since RDKit's default refuses 5 of QM9's 48 isomers of C5H8O. (The
     bonds of H2 and F2 are longer, and not recognized.)
-
-    Args:
-        symbols: The element of each atom.
-        positions: Its position, in Angstrom, `(atom, 3)`.
-        charge: The charge of the molecule, in units of e.
     """
     chem = rdkit()
     atomic_numbers_of(symbols)
@@ -129,27 +124,8 @@ def _problem(mol: Any, charge: int) -> str | None:
 
 
 @check_arguments
-def from_bonds(
-    symbols: Sequence[str], orders: np.ndarray, positions: np.ndarray | None = None
-) -> Any:
-    """Return the RDKit molecule with these bonds, or raise if it refuses them."""
-    chem = rdkit()
-    if not np.isin(orders, range(5)).all():
-        raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
-    mol = without_bonds(symbols, positions)
-    for i, j in np.argwhere(np.triu(orders)).tolist():
-        mol.AddBond(i, j, chem.BondType.values[int(orders[i, j])])
-    mol = mol.GetMol()
-    chem.SanitizeMol(mol)  # its exceptions are ValueErrors
-    return mol
-
-
-@check_arguments
 def bonds_of(mol: Any) -> np.ndarray:
-    """Return the order of the bond of each pair of an RDKit molecule, `(atom, atom)`.
-
-    Aromatic bonds alternate between 1 and 2.
-    """
+    """Return the orders of bonds, `(atom, atom)`; of aromatic ones 1 and 2 in turn."""
     chem = rdkit()
     plain = chem.Mol(mol)
     chem.Kekulize(plain, clearAromaticFlags=True)
@@ -158,10 +134,7 @@ def bonds_of(mol: Any) -> np.ndarray:
 
 @check_arguments
 def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
-    """Return positions of a graph, by ETKDG and relaxed by MMFF94, or None.
-
-    The `symbols` are the elements of its atoms, in the order of the positions.
-    """
+    """Return positions of atoms with this graph, by ETKDG and MMFF94, or None."""
     chem = rdkit()
     from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
@@ -193,7 +166,7 @@ def order_by_bonds(
 ) -> list[int]:
     """Return which atom takes each place of a molecule with bonds, or nothing."""
     found = connected(molecule.symbols, molecule.positions, _STRETCHED)
-    wanted = without_bonds(symbols, None)
+    wanted = without_bonds(symbols)
     for i, j in bonds:
         wanted.AddBond(i, j, rdkit().BondType.SINGLE)
     return list(found.GetSubstructMatch(wanted))
@@ -201,25 +174,18 @@ def order_by_bonds(
 
 def connected(symbols: Sequence[str], positions: np.ndarray, reach: float) -> Any:
     """Return the RDKit molecule with single bonds up to a factor of covalent radii."""
-    mol = without_bonds(symbols, positions)
+    mol, conformer = without_bonds(symbols), rdkit().Conformer(len(symbols))
+    conformer.SetPositions(np.ascontiguousarray(positions, np.float64))
+    mol.AddConformer(conformer)
     determine = rdkit().rdDetermineBonds.DetermineConnectivity
     determine(mol, useVdw=True, covFactor=reach)
     return mol
 
 
-def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
+def without_bonds(symbols: Sequence[str]) -> Any:
     """Return the RDKit molecule of atoms that are not bonded."""
-    chem = rdkit()
-    mol = chem.RWMol()
-    for symbol in symbols:
-        atom = chem.Atom(symbol)
-        atom.SetNoImplicit(True)
-        mol.AddAtom(atom)
-    if positions is not None:
-        conformer = chem.Conformer(len(symbols))
-        conformer.SetPositions(np.ascontiguousarray(positions, np.float64))
-        mol.AddConformer(conformer)
-    return mol
+    chem, smiles = rdkit(), ".".join(f"[{symbol}]" for symbol in symbols)
+    return chem.RWMol(chem.MolFromSmiles(smiles, sanitize=False))
 
 
 @check_arguments

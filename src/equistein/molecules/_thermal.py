@@ -22,6 +22,7 @@ _MOST_ERRORS = 4.0  # standard errors, beyond which a number is off
 _RIGID = 0.05  # of a distance, that its standard deviation may be in a rigid part
 _UNBALANCED = 0.01  # of the sum of the sizes of forces, or of torques
 _ANHARMONIC = 2.0  # factor by which energies may be wider or narrower than harmonic
+_UNRELATED, _KNOWN = 2.5, 0.15  # standard errors, and the largest, of no correlation
 _WORK = 0.25  # by which the work between close frames may differ from the energy
 _STEP = 0.1  # of the distance to the nearest atom, that atoms move between close frames
 _ENERGIES = "kcal/mol kJ/mol Hartree Ry meV eV".split()
@@ -33,10 +34,7 @@ _FORCE_UNITS = {unit: 1 / unit_value(unit, "force") for unit in _FORCES}
 _IF = ", if no unit was given"
 _OTHER_FRAMES = "the forces belong to other frames: keep both in one order"
 _OTHER_ATOMS = "the forces belong to other atoms: keep both in one order"
-_UNEQUAL = (
-    "the forces have a net force or torque: they are rotated against the positions, or "
-    "an outer field or missing forces are behind it"
-)
+_UNEQUAL = "a net force or torque: forces are rotated, incomplete or of an outer field"
 
 
 class Estimate(NamedTuple):
@@ -57,13 +55,11 @@ class Estimate(NamedTuple):
 class ThermalCheck(NamedTuple):
     """What energies and forces of frames are, over what they should be.
 
-    Attributes:
-        estimates: The `virial`, and the `displacement virial` of parts that keep their
-            shape, as temperatures in K if none is given; the `width of energies`
-            over `kT sqrt(m / 2)`, that of a harmonic molecule with m directions; the
-            `energy over work` between frames that are close.
-        balance: The size of the `net force` and of the `net torque`, over their sums.
-        causes: What is wrong, the most likely cause first.
+    The `estimates` are the `virial`, and the `displacement virial` of parts that keep
+    their shape, as temperatures in K if none is given; the `width of energies` over
+    `kT sqrt(m / 2)`, that of a harmonic molecule with m directions; the `correlation of
+    energies` with that virial; the `energy over work` between close frames. `balance`
+    has the `net force` and `net torque`, over their sums; `causes` the likeliest first.
     """
 
     estimates: Mapping[str, Estimate]
@@ -80,32 +76,28 @@ def check_thermal(
 ) -> ThermalCheck:
     """Compare energies and forces with positions and temperature, and name the cause.
 
-    Args:
-        positions: In Angstrom, `(frame, atom, 3)`, in the order of the file.
-        forces: In eV / Angstrom, without unknown ones.
-        energies: In eV, without unknown ones.
-        kelvin: The temperature of the frames.
+    All of the frames are known, in eV and Angstrom and in the order of the file.
     """
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
     unit = BOLTZMANN * (kelvin or 1.0)
-    f = np.zeros(0) if forces is None else np.asarray(forces[rows], np.float64)
-    estimates, balance = _virials_and_balance(x, f, unit) if len(f) else ({}, {})
-    if energies is not None and kelvin:
-        squares = ((energies - np.mean(energies))[rows] / unit) ** 2
+    f, e = (v if v is None else np.asarray(v[rows], float) for v in (forces, energies))
+    estimates, balance = ({}, {}) if f is None else _virials_and_balance(x, f, e, unit)
+    if e is not None and kelvin:
+        squares = ((e - e.mean()) / unit) ** 2
         value, error = _estimate(squares, _displacements(x)[1] / 2)
         width = Estimate(value**0.5, error / (2 * max(value, 1e-99) ** 0.5))
         estimates["width of energies"] = width
     if forces is not None and energies is not None:
         estimates |= _energy_over_work(positions, forces, energies)
     found = ThermalCheck(estimates, balance)
-    causes = _causes_of_forces(found, kelvin, x, f) if len(f) else ()
+    causes = () if f is None else _causes_of_forces(found, kelvin, x, f)
     return found._replace(causes=causes or _causes_of_energies(found))
 
 
 def _virials_and_balance(
-    x: np.ndarray, f: np.ndarray, unit: float
+    x: np.ndarray, f: np.ndarray, energies: np.ndarray | None, unit: float
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     # A part is an atom with all at a distance that varies little; often there is one.
     some = x[:: max(1, len(x) // 100)]
@@ -119,6 +111,9 @@ def _virials_and_balance(
         directions += divergence
     virial = _estimate(-np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3)
     virials = {"virial": virial, "displacement virial": _estimate(work, directions)}
+    if energies is not None:
+        a, b = ((v - v.mean()) / max(v.std(), 1e-99) for v in (work, energies))
+        virials["correlation of energies"] = _estimate(a * b, 1.0)
     sizes = np.linalg.norm(f, axis=-1)
     torque, balance = (np.cross(x, f), sizes * np.linalg.norm(x, axis=-1)), {}
     for name, (v, size) in {"net force": (f, sizes), "net torque": torque}.items():
@@ -193,6 +188,9 @@ def _causes_of_energies(check: ThermalCheck) -> tuple[str, ...]:
         return ("the energies are of another temperature or unit",)
     if slope.is_off and abs(slope.value - 1) > _WORK:
         return ("energies and forces differ in unit or sign, or in their frames",)
+    value, error = check.estimates.get("correlation of energies", Estimate(1, 0))
+    if value < error * (_UNRELATED if error < _KNOWN else -_UNRELATED):
+        return ("the energies have the wrong sign or belong to other frames",)
     return ()
 
 

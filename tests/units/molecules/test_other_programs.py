@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from equistein.molecules import read_molecules, unit_value, XYZError
+from equistein.molecules import is_molecules, read_molecules, unit_value, XYZError
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
 HARTREE, BOHR, KCAL = 27.211386245988, 0.529177210544, 0.0433641042
@@ -99,6 +99,8 @@ IN_TEXT = [
     ("energy_Ha=-2", HARTREE, "in Ha"), ("energy_eV=-2", 1, "in eV."),
     ("energy=-2 water", 1, "no unit is named"), ("energy=-2 hartree=3", 1, "no unit"),
     ("energy=-2 has", 1, "no unit is named"), (" energy: -2.0 i: 0.01", 1, "no unit"),
+    ("Energy(eV)=-2", 1, "in eV."), ("energy/kcal/mol=-2", KCAL, "in kcal"),
+    ("energy[Ha] = -2", HARTREE, "in Ha"), ("{'energy': -2, 'i': 3}", 1, "no unit"),
     (" energy: -2.0 gnorm: 0.001 xtb: 6.5.1 (579679a)", HARTREE, "in Hartree"),
 ]  # fmt: skip
 
@@ -108,6 +110,42 @@ def test_a_unit_behind_the_energy_or_in_its_key_is_read(comment, unit, note, rea
     molecules = read(frame(comment))
     assert np.isclose(molecules[0].energy, -2 * unit)
     assert note in " ".join(molecules.notes)
+
+
+NOTED = ["E(RHF)", "PE", "U", "total", "potential", "E0", "SCF Done"]
+
+
+@pytest.mark.parametrize("key", NOTED)
+def test_a_key_that_may_be_of_energies_is_noted(key, read):
+    first = "" if "SCF" in key else "SCF Done:  "
+    for comment in (f"{key}: -2.5 A.U. after", f"{first}{key} =  -2.5 A.U."):
+        assert f"not read: {key} (--energy" in read(frame(comment)).notes[0]
+        (molecule,) = read(frame(comment), energy_key=key)
+        assert np.isclose(molecule.energy, -2.5 * HARTREE)
+
+
+VECTORS = ["frc", "dV", "dE", "grad", "forces_kcal", "forces_Ha_bohr", "forces(eV/nm)"]
+
+
+@pytest.mark.parametrize("name", [*VECTORS, "fx:R:1:fy:R:1:fz"])
+def test_vectors_that_may_be_forces_are_noted_or_in_the_unit_of_their_key(name, read):
+    text = extended("energy=-2", f"{name}:R:{1 if ':' in name else 3}")
+    name = "fxyz" if ":" in name else name
+    units = {"kcal": KCAL, "bohr": HARTREE / BOHR, "nm)": 0.1}
+    unit = next((value for end, value in units.items() if name.endswith(end)), 1)
+    (molecule,) = read(text, forces_key=name)
+    assert molecule.energy == -2
+    assert np.allclose(molecule.forces, unit * WATER)
+    assert (f"not read: {name}" in read(text).notes[0]) == (unit == 1)
+
+
+CHARGES = ["q=2", "Q=2.0", "net_charge=2", "formal_charge=2", "mol_charge: 2"]
+
+
+@pytest.mark.parametrize("text", [*CHARGES, '{"charge":2}', "charge=2+", "charge=+2"])
+def test_charges_are_read(text, read):
+    assert read(frame(text))[0].charge == 2
+    assert read(frame(text), charge=0)[0].charge == 0
 
 
 def test_an_energy_without_a_sign_of_equality_is_noted(read):
@@ -121,6 +159,10 @@ def test_an_energy_without_a_sign_of_equality_is_noted(read):
 def test_a_unit_that_contradicts_or_is_of_no_energy_is_refused(read):
     with pytest.raises(XYZError, match="not as before"):
         read(frame("energy = -2 Ha energy_unit=eV"))
+    some = frame("energy=1 units=kcal/mol") + frame("energy=1")
+    with pytest.raises(XYZError, match="only 1 frames.*--energy-unit"):
+        read(some)
+    assert read(some, energy_unit="eV")[0].energy == 1
     with pytest.raises(XYZError, match="no unit 'eV/atom'"):
         read(frame("energy = -2 eV/atom"))
 
@@ -151,6 +193,9 @@ def test_units_have_the_names_of_ase_and_pint():
         ("kcal/(mol*Angstrom)", "force", KCAL), ("Eh/a0", "force", HARTREE / BOHR),
         ("kJ/mol/nm", "force", 100 / 96485.33212), ("a.u.", "force", HARTREE / BOHR),
         ("atomic_unit", "energy", HARTREE), ("Å", "length", 1),
+        ("nanometer", "length", 10), ("picometers", "length", 0.01),
+        ("kilocalorie / mole", "energy", KCAL), ("E_h", "energy", HARTREE),
+        ("atomic_unit_of_length", "length", BOHR),
     ]:  # fmt: skip
         assert np.isclose(unit_value(unit, kind), value)
     for wrong in ("eV/Angstrom", "mol", "", "eV/mol"):
@@ -167,6 +212,10 @@ def test_types_as_numbers_need_their_elements(read):
         read(text)
     with pytest.raises(XYZError, match="--species"):
         read(frame("", "111"))
+    for types in ("13", "22", "27"):
+        with pytest.raises(XYZError, match="are named.*--species"):
+            read(frame("", types, WATER[:2]))
+    assert read(frame("", "11", WATER[:2]))[0].symbols == ("H", "H")
     for species in ("O H", "O H H"):
         assert read(text, species=species)[0].symbols == ("O", "H", "H")
     assert read(frame("", "811"))[0].symbols == ("O", "H", "H")
@@ -174,6 +223,9 @@ def test_types_as_numbers_need_their_elements(read):
 
 def test_deuterium_ions_and_isolated_atoms_are_noted(read):
     assert "2 atoms of D" in read(frame("", "ODD")).notes[0]
+    masses = WATER[:, :1] + [[16], [2.014], [2.014]]
+    assert "2 atoms of D" in read(extended("", "masses:R:1", masses)).notes[0]
+    assert not read(extended("", "masses:R:1", masses / 2)).notes
     single = "1\nenergy=-13 config_type=IsolatedAtom\nH 0 0 0\n"
     molecules = read(2 * single + frame("charge=-1") + frame("charge=-1"))
     assert [molecule.charge for molecule in molecules] == [-1, -1]
@@ -198,15 +250,20 @@ def test_a_formula_chooses(read):
 def test_a_cut_frame_is_named_and_can_be_left_out(read):
     whole = frame() + frame()
     for cut in (frame()[:-12], "3\n", frame()[:30]):
-        with pytest.raises(
-            XYZError, match="frame 2 .line 11., of 3 .*is cut.*the 2 frames"
-        ):
+        words = "frame 2 .line 11., of 3 .*is cut.*the 2 frames"
+        with pytest.raises(XYZError, match=words):
             read(whole + cut)
         molecules = read(whole + cut, skip_incomplete=True)
         assert len(molecules) == 2
         assert "frame 2 (line 11), of 3 atoms, is cut" in molecules.notes[0]
     with pytest.raises(XYZError, match="line 4: expected an element"):
         read("3\n\nO 0 0 0\n" + frame(), skip_incomplete=True)
+    for cut in (extended("")[:-20], extended("")[:-3], frame()[:-3]):
+        assert len(read(whole + cut, skip_incomplete=True)) == 2
+        with pytest.raises(XYZError, match="0 .line 1., of 3 atoms, is cut: [^:]*'.$"):
+            read(cut)
+    for whole_end in (extended("")[:-1], frame()[:-1]):
+        assert len(read(whole + whole_end)) == 3
 
 
 def test_separators_and_exponents_of_other_programs(read, tmp_path):
@@ -217,6 +274,15 @@ def test_separators_and_exponents_of_other_programs(read, tmp_path):
         assert np.allclose(molecules[0].positions, WATER)
 
 
+def test_a_packed_file_that_is_cut_is_read_up_to_there(tmp_path, read):
+    rng, path = np.random.default_rng(0), tmp_path / "b.xyz.gz"
+    text = "".join(frame(positions=rng.normal(size=(3, 3))) for _ in range(200))
+    path.write_bytes(gzip.compress(text.encode())[:-800])
+    with pytest.raises(XYZError, match="frame [0-9]+ .*cut.*--skip-incomplete"):
+        read_molecules(path)
+    assert 150 < len(read_molecules(path, skip_incomplete=True)) < 200
+
+
 def test_text_in_utf16_and_columns_without_names_are_read(read, tmp_path):
     (tmp_path / "a.xyz").write_bytes(frame(more=-WATER).encode("utf-16"))
     molecules = read_molecules(tmp_path / "a.xyz")
@@ -225,6 +291,8 @@ def test_text_in_utf16_and_columns_without_names_are_read(read, tmp_path):
     assert "not read: columns_5_to_7" in molecules.notes[0]
     molecules = read(frame(more=-WATER), forces_key="columns_5_to_7")
     assert np.allclose(molecules[0].forces, -WATER)
+    charged = frame(more=np.hstack([WATER[:, :1], -WATER]))
+    assert np.allclose(read(charged, forces_key="columns_6_to_8")[0].forces, -WATER)
 
 
 CELLS = {'cell="9 0 0 0 9 0 0 0 9"': 9, "box = '8 0 0 0 8 0 0 0 8'": 8, "cell=None": 0}
@@ -244,17 +312,31 @@ def test_a_cell_by_another_name_is_read_or_refused(comment, size, read, tmp_path
         assert len(read_molecules(tmp_path / "a.npz")) == 1
 
 
-def test_fixed_atoms_are_refused(read):
-    mask = [[1.0], [0.0], [1.0]]
-    with pytest.raises(XYZError, match="line 4: an atom is fixed"):
-        read(extended("", "move_mask:L:1", mask).replace(".000000\n", "\n"))
-    free = extended("", "move_mask:L:1", np.ones((3, 1))).replace(".000000\n", "\n")
-    assert len(read(free)) == 1
+@pytest.mark.parametrize("name", ["Move_Mask", "fixed", "fix_atoms", "frozen"])
+def test_fixed_atoms_are_refused(name, tmp_path):
+    free = 3 * [float(name == "Move_Mask")]
+    for mask in (free, [1.0, 0.0, 1.0]):
+        text = extended("", f"{name}:L:1", np.array(mask)[:, None])
+        (tmp_path / "a.xyz").write_text(text.replace(".000000\n", "\n"))
+        np.savez(tmp_path / "a.npz", R=[WATER], z=[8, 1, 1], **{name: mask})
+        for path in (tmp_path / "a.xyz", tmp_path / "a.npz"):
+            if mask == free:
+                assert len(read_molecules(path)) == 1
+                continue
+            with pytest.raises(XYZError, match=f"{name}: .*fit the free"):
+                read_molecules(path)
 
 
 def test_forces_in_place_of_positions(read):
     with pytest.raises(XYZError, match="no positions in Angstrom"):
         read(frame(positions=0.01 * WATER), "cp2k-frc-1.xyz")
+    for title in ("Forces [eV/A]", "FRC i = 3, time = 2.0", "velocities"):
+        with pytest.raises(XYZError, match="line 2: no positions"):
+            read(frame(title))
+    for title in ("forces = 0.01", "Forces converged", "max force 0.1", "frc: 0.1"):
+        assert len(read(frame(title))) == 1
+    with pytest.raises(XYZError, match="line 3: .*decimal points.*O 0,0"):
+        read(frame().replace(".", ","))
 
 
 # ------------------------------------------------------------------ other formats
@@ -278,11 +360,8 @@ def pdb(names, end="ENDMDL", num=2, head=""):
 
 def test_frames_of_a_pdb(read):
     no_cell = "CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1"
-    for end, head in (
-        ("END", ""),
-        ("ENDMDL", no_cell),
-        ("ENDMDL", no_cell.replace("1.000", "0.000")),
-    ):
+    zero = no_cell.replace("1.000", "0.000")
+    for end, head in (("END", ""), ("ENDMDL", no_cell), ("ENDMDL", zero)):
         molecules = read(pdb(["CA", "CL", "H"], end, head=head), "a.pdb")
         assert [molecule.symbols for molecule in molecules] == 2 * [("Ca", "Cl", "H")]
 
@@ -307,6 +386,11 @@ def test_a_pdb_in_a_cell_or_cut_or_without_elements_is_refused(read):
         with pytest.raises(XYZError, match="frame 2 is cut"):
             read(text, "a.pdb")
         assert len(read(text, "a.pdb", skip_incomplete=True)) == 2
+
+
+def test_charges_of_a_pdb_are_added(read):
+    text = pdb(["C", "N", "O"]).replace(" N\n", " N2+\n").replace(" O\n", " O1-\n")
+    assert [molecule.charge for molecule in read(text, "a.pdb")] == [1, 1]
 
 
 def test_all_molecules_of_an_sdf_are_read(chem, read):
@@ -336,13 +420,8 @@ NAMES = {
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 def test_arrays_of_molecules(names, tmp_path):
     positions = np.stack([WATER, WATER + 1])
-    values = (
-        positions,
-        np.array([8, 1, 1], np.uint8),
-        np.array([[-1.0], [-2]]),
-        positions,
-    )
-    arrays = dict(zip(names, values, strict=True))
+    z, energies = np.array([8, 1, 1], np.uint8), np.array([[-1.0], [-2]])
+    arrays = dict(zip(names, (positions, z, energies, positions), strict=True))
     path = tmp_path / "a.NPZ"
     arrays |= {"E_min": np.float64(-2), "F_mean": np.float64(0)}  # as of sGDML
     with path.open("wb") as file:
@@ -359,6 +438,22 @@ def test_arrays_of_molecules(names, tmp_path):
     np.savez(path, R=positions, charges=[-0.8, 0.4, 0.4])
     with pytest.raises(XYZError, match="no element '-0.8'"):
         read_molecules(path)
-    np.savez(path, geometry=positions, atoms=values[1])
+    np.savez(path, x=positions, forces=positions, kinds=z)
+    with pytest.raises(XYZError, match="has x, forces, kinds"):
+        read_molecules(path)
+    np.savez(path, geometry=positions, atoms=z)
     with pytest.raises(XYZError, match="coords.*nuclear_charges.*has geometry, atoms"):
         read_molecules(path)
+
+
+@pytest.mark.parametrize("name", ["elements", "atoms", "atom_numbers", "atom_types"])
+def test_elements_and_more_by_other_names(name, tmp_path):
+    path, z, more = tmp_path / "a.npz", {name: [8, 1, 1]}, {"U0": [0], "Q": [1.0]}
+    np.savez(path, x=[WATER], G=[WATER], E=[-1.0], e_unit=b"kcal/mol", **z, **more)
+    molecules = read_molecules(path)
+    assert (molecules[0].symbols, molecules[0].charge) == (("O", "H", "H"), 1)
+    assert np.isclose(molecules[0].energy, -KCAL)
+    assert {"U0", "G"} <= set(" ".join(molecules.notes).split())
+    for labels, expected in (({"y": [0]}, False), ({"F": [WATER]}, True), (z, True)):
+        np.savez(path, x=[WATER], labels=[0], **labels)
+        assert is_molecules(path) == expected

@@ -52,6 +52,14 @@ def test_a_far_temperature_is_no_unit(factor):
     assert "temperature" not in units.causes[0]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_energies_of_other_frames_or_of_the_wrong_sign_are_named(seed):
+    frames = thermal_frames(seed, 4 + seed, num=200)
+    for energies in (np.roll(frames.energies, 50), -frames.energies):
+        found = check_thermal(frames.positions, frames.forces, energies, KELVIN)
+        assert "the energies have the wrong sign or belong" in found.causes[0]
+
+
 def test_the_mean_of_displacements_and_forces_is_sharp_and_has_no_bias():
     frames = thermal_frames(3, 5, kind="floppy", num=2_000)
     found = check_thermal(frames.positions, frames.forces, frames.energies, KELVIN)

@@ -28,6 +28,10 @@ def write(tmp_path):
     return write
 
 
+def comment(text):
+    return lambda water: water.replace("water, in Angstrom", text)
+
+
 def same(frame, other=None):
     other = other or Molecule(
         ("O", "H", "H"),
@@ -139,33 +143,13 @@ Properties=pos:R:3:species:S:1
         (lambda t: t.replace("0.117", ""), "line 3: expected an element and three"),
         (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6., of 3 atoms, is cut"),
         (lambda t: t + "3", "line 6., of 3 atoms, is cut"),
-        (
-            lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"),
-            "`species:S:1`",
-        ),
-        (
-            lambda t: t.replace("water, in Angstrom", "Properties=species:S"),
-            "line 2: cannot read",
-        ),
+        (comment("Properties=pos:R:3"), "`species:S:1`"),
+        (comment("Properties=species:S"), "line 2: cannot read"),
         (lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"), "`pos"),
-        (
-            lambda t: t.replace("water, in Angstrom", "Properties=species:S:x"),
-            "line 2: cannot read",
-        ),
-        (
-            lambda t: t.replace("water, in Angstrom", "Properties=species:S:\u00b2"),
-            "line 2: cannot read",
-        ),
-        (
-            lambda t: t.replace("water, in", f"Properties=species:S:{'9' * 5_000}"),
-            "line 2: cannot read",
-        ),
-        (
-            lambda t: t.replace(
-                "water, in Angstrom", "Properties=id:I:1:species:S:1:pos:R:3"
-            ),
-            "line 3: expected an element and three",
-        ),
+        (comment("Properties=species:S:x"), "line 2: cannot read"),
+        (comment("Properties=species:S:\u00b2"), "line 2: cannot read"),
+        (comment(f"Properties=species:S:{'9' * 5_000}"), "line 2: cannot read"),
+        (comment("Properties=id:I:1:species:S:1:pos:R:3"), "line 3: expected an elem"),
         (lambda t: "", "holds no molecules"),
         (lambda t: "\n \n", "holds no molecules"),
     ],
