@@ -21,6 +21,7 @@ from equistein.molecules import (
     has_rdkit,
     main_hand,
     perceive,
+    stereo_smiles,
     unit_value,
 )
 
@@ -29,6 +30,7 @@ _SHOWN = 200  # molecules, evenly spaced, whose bonds RDKit finds
 _LARGEST = 200  # atoms of these
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 _NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
+_SECOND = 0.1  # of the molecules, that have other stereo centers than most
 _MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
 _DEPENDENT = 1e-3, 0.02  # of a width: left by a sum of others, and if it is rounded
@@ -176,6 +178,15 @@ def _add_molecules(
             f"{(signs == -1).sum()} mirrored, {(signs == 0).sum()} others",
             same_hand=main[1],
         )
+    elif len(graphs) == 1:
+        pairs = [stereo_smiles(species, each) for each in points[some]]
+        kinds = Counter(tuple(sorted(pair)) for pair in pairs if pair[0] != pair[1])
+        shown = [f"{kind} ({num})" for (kind, _), num in kinds.most_common(2)]
+        if len(kinds) > 1 and kinds.most_common(2)[1][1] > _SECOND * len(pairs):
+            found.add(
+                f"Stereo centers of several kinds, such as {' and '.join(shown)}",
+                "samples will have both hands of each: give the frames of one kind",
+            )
 
 
 def _add_cell(

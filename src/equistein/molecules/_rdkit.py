@@ -60,7 +60,7 @@ class Perceived(NamedTuple):
 def perceive(
     symbols: Sequence[str], positions: np.ndarray, charge: int = 0
 ) -> Perceived:
-    """Return the molecule that RDKit finds in positions, if it is a valid one.
+    """Return the molecule of positions in Angstrom, `(atom, 3)`, by RDKit if valid.
 
     Valid is one connected molecule of all the atoms, without radicals or hydrogens to
     add. Formal charges are those of stable groups, such as nitro, and of zwitterions;

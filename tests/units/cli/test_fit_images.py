@@ -41,10 +41,11 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.heavy
-def test_digits_are_learned_with_the_defaults(tmp_path):
+@pytest.mark.parametrize("num_turns", [1, 4])
+def test_digits_are_learned_with_the_defaults(num_turns, tmp_path):
     datasets = pytest.importorskip("sklearn.datasets")
     digits, rng = datasets.load_digits(), np.random.default_rng(0)
-    turns = rng.integers(4, size=len(digits.images))
+    turns = rng.integers(num_turns, size=len(digits.images))
     images = np.stack(
         [np.rot90(x, k) for x, k in zip(digits.images, turns, strict=True)]
     )

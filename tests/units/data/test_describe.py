@@ -58,6 +58,21 @@ def test_isomers_of_large_molecules_are_counted():
     assert f"{'C' * 20} (3)" in str(found)
 
 
+def test_diastereomers_are_told():
+    Chem = pytest.importorskip("rdkit.Chem.AllChem")
+    rng, kinds = np.random.default_rng(0), []
+    for smiles in ("F[C@H](Cl)[C@H](Br)O", "F[C@H](Cl)[C@@H](Br)O"):
+        mol = Chem.AddHs(Chem.MolFromSmiles(smiles))
+        Chem.EmbedMolecule(mol, randomSeed=1)
+        Chem.MMFFOptimizeMolecule(mol)
+        at = mol.GetConformer().GetPositions()
+        kinds.append(at + 0.02 * rng.normal(size=(20, *at.shape)))
+    symbols = [atom.GetSymbol() for atom in mol.GetAtoms()]
+    with pytest.warns(DataWarning, match="several kinds"):
+        describe(np.concatenate(kinds), species=symbols)
+    assert not describe(kinds[0], species=symbols).warnings
+
+
 def test_hands_are_counted():
     symbols = atoms_of("CHFClBr")
     positions = embed("FC(Cl)Br", symbols)
