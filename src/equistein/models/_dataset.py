@@ -153,14 +153,14 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
     known = known[np.isfinite(known)]
     uses_energies = by_features and len(np.unique(known)) > 1
-    forces = dataset.forces
+    forces, notes = dataset.forces, " ".join(dataset.notes)
     _check(
-        (uses_energies or solved)
+        uses_energies or (solved and bool(len(known) or "--energy-key" not in notes))
         if forces is None
         else np.nansum(forces[:num] ** 2) > 0,
         "--kelvin needs forces that are not all zero, or with --network features "
         f"energies that differ, but the training part of {path} has none for this "
-        f"network: leave --kelvin out. {' '.join(dataset.notes)}",
+        f"network: leave --kelvin out, or take --energy-key, --forces-key. {notes}",
     )
     if solved or not (uses_energies and problem.labels):
         return dataset

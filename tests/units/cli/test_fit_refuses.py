@@ -114,6 +114,9 @@ BAD = {  # what the tests of readers and of settings do not have
         "x.xyz", text(9 * HF.replace(":forces:", ":other:")),
         [*AT_300, "--network", "graph"], "--kelvin",
     ),
+    "energies by another name": (
+        "x.xyz", text(9 * WATER.replace("water", "Epot=-1.5")), AT_300, "read: Epot",
+    ),
     "forces that are all zero": (
         "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),
         AT_300, "--kelvin",
