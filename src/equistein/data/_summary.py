@@ -342,5 +342,6 @@ def _has_code(values: np.ndarray) -> bool:
     steps = np.diff(values)
     few, rest = sorted(np.split(values, [steps.argmax() + 1]), key=len)
     gap = steps.max() / (np.ptp(rest) or np.inf)
-    is_repeated, is_code = len(few) > 1 and np.ptp(few) == 0, np.isin(few, _CODES).any()
-    return bool(gap > 100 or (gap > 2 and is_repeated) or (gap > 0.3 and is_code))
+    is_code = np.isin(few, _CODES).any()
+    least = 0.3 if is_code else 2 if len(few) > 1 else 100
+    return bool(gap > least and np.ptp(few) <= 2 * is_code)  # -998 is one, too
