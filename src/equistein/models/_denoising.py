@@ -36,7 +36,6 @@ _BATCHES = 19_200  # with half as many, samples of 17 atoms are worse
 _BATCHES_PER_POINT = 4  # of many points: LJ-13 needs them with 10 000
 _MOST_BATCHES = 38_400
 _IMAGE_BATCHES = 4_000
-_SMALL_BATCHES = 2_500  # of images of less than 16 pixels a side
 _IMAGE_NOISE = 0.05  # of the range of the pixels
 _IMAGE_RATIO = 80.0  # the largest noise of images over the least
 _CLASS_WEIGHT = 0.01  # of the cross-entropy, beside a mean over pixels
@@ -163,6 +162,6 @@ def image_model(
     return model_of(
         settings, energy, objective,
         ReverseDiffusion(steps, data.shape[1:], settings.sample_at_once),
-        _IMAGE_BATCHES if data.shape[1] >= 16 else _SMALL_BATCHES,
+        _IMAGE_BATCHES,
         settings.epoch_batches,
     )  # fmt: skip

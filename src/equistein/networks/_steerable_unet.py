@@ -14,25 +14,23 @@ from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
 from equistein.networks._base import AbstractNoiseNetwork
-from equistein.networks._mlp import dense, noise_waves, NUM_WAVES
+from equistein.networks._mlp import noise_waves, NUM_WAVES
 from equistein.networks._steerable_conv import ImageGroup, SteerableConv, symmetry_at
 
 _GAIN = 0.3  # of what a block adds, at first
+_LEAK = 0.01  # of what is below 0, in the last activation
 _UNITS = 64  # between the features and the classes
-_PIXEL_UNITS = 32  # of the function of each pixel
-_SHARPNESS = 8.0  # of these, as at a low noise the values of pixels are sharp
 
 
 @check_arguments
 class SteerableUNet(AbstractNoiseNetwork):
     r"""A function of an image and its noise, invariant under quarter rotations.
 
-    $$f(x, \sigma) = u \cdot (V(u, \sigma) + v(u, \sigma)), \qquad
+    $$f(x, \sigma) = u \cdot V(u, \sigma), \qquad
       u = \frac{x}{s \sqrt{1 + \sigma^2}}$$
 
-    V is a U-shaped equivariant network of as many pixels as x, v a perceptron of each
-    pixel by itself, which learns what values pixels have, s the data's root mean square
-    and $\sigma$ the noise in units of s. The gradient of f denoises the image;
+    V is a U-shaped equivariant network of as many pixels as x, s the data's root mean
+    square and $\sigma$ the noise in units of s. The gradient of f denoises the image;
     `classes` are logits from the features at the bottom, which depends on the noise.
 
     Each level halves an even side, by filters of 4 x 4 pixels and a stride of 2; the
@@ -58,7 +56,6 @@ class SteerableUNet(AbstractNoiseNetwork):
     context: tuple[eqx.nn.Linear, ...]
     after: tuple["Block", ...]
     up: tuple[SteerableConv, ...]
-    pixel: tuple[eqx.nn.Linear, eqx.nn.Linear]
     head: eqx.nn.MLP | None
     scale: float
     symmetry: ImageGroup
@@ -85,10 +82,9 @@ class SteerableUNet(AbstractNoiseNetwork):
                 "SteerableUNet needs `shape`, that of square images (n, n, channel) or "
                 f"(n, n), and `fields`, but got {shape!r} and {tuple(fields)!r}."
             )
-        keys = iter(jr.split(key, 5 + 4 * len(fields) + 2 * num_blocks))
+        keys = iter(jr.split(key, 3 + 4 * len(fields) + 2 * num_blocks))
         down, up, before, after = [], [], [], []
-        channels = shape[2] if len(shape) == 3 else 1
-        side, width = shape[0], channels
+        side, width = shape[0], shape[2] if len(shape) == 3 else 1
         for index, num in enumerate(fields):
             halved = side % 2 == 0
             layer, back = (
@@ -113,10 +109,6 @@ class SteerableUNet(AbstractNoiseNetwork):
         self.context = tuple(
             eqx.nn.Linear(NUM_WAVES + width, width, key=next(keys)) for _ in self.bottom
         )
-        self.pixel = (
-            eqx.nn.Linear(channels + NUM_WAVES, _PIXEL_UNITS, key=next(keys)),
-            eqx.nn.Linear(_PIXEL_UNITS, channels, key=next(keys)),
-        )
         self.head = None
         if num_classes is not None:
             self.head = eqx.nn.MLP(
@@ -133,11 +125,8 @@ class SteerableUNet(AbstractNoiseNetwork):
         for block, layer in zip(self.after[::-1], self.up[:0:-1], strict=True):
             maps = block(layer.adjoint(jax.nn.silu(maps)) + kept.pop())
         # If all maps were far below 0, silu would be 0, and nothing would be learned.
-        maps /= jnp.sqrt(1 + jnp.mean(maps**2))
-        waves = jnp.tile(noise_waves(noise), (*image.shape[:2], 1))
-        hidden = dense(self.pixel[0], jnp.concatenate([image, waves], axis=-1))
-        pixels = dense(self.pixel[1], jax.nn.silu(_SHARPNESS * hidden))
-        return jnp.sum(image * (self.up[0].adjoint(jax.nn.silu(maps)) + pixels))
+        active = jax.nn.silu(maps) + _LEAK * maps
+        return jnp.sum(image * self.up[0].adjoint(active))
 
     def classes(
         self, point: Point, noise: Scalar | None = None
@@ -155,8 +144,9 @@ class SteerableUNet(AbstractNoiseNetwork):
 
     def silent(self) -> "SteerableUNet":
         """Return the network with f = 0."""
-        last = lambda net: (net.up[0].weight, *jax.tree.leaves(net.pixel[1]))
-        return eqx.tree_at(last, self, [0 * weight for weight in last(self)])
+        return eqx.tree_at(
+            lambda network: network.up[0].weight, self, 0 * self.up[0].weight
+        )
 
     @property
     def size(self) -> int:
