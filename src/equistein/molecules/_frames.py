@@ -200,7 +200,7 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     if energy is not None and not math.isfinite(energy):
         raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
     charges = {k.lower(): v for k, v in frame.entries.items() if charge is None}
-    word = next((charges[key] for key in _CHARGES if key in charges), charge or 0)
+    word = next((charges[key] for key in _CHARGES if charges.get(key)), charge or 0)
     word = re.sub("^([0-9]+)([+-])$", r"\2\1", str(np.squeeze(word)))  # as 2+
     if not number(word).is_integer():
         raise ValueError(f"{frame.where}: the charge {word!r} is not whole (--charge).")
