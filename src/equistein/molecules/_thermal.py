@@ -111,7 +111,7 @@ def _virials_and_balance(
         directions += divergence
     virial = _estimate(-np.sum(x * f, axis=(1, 2)) / unit, 3.0 * x.shape[1] - 3)
     virials = {"virial": virial, "displacement virial": _estimate(work, directions)}
-    if energies is not None:
+    if energies is not None and tuple(range(x.shape[1])) in parts:  # all keep a shape
         a, b = ((v - v.mean()) / max(v.std(), 1e-99) for v in (work, energies))
         virials["correlation of energies"] = _estimate(a * b, 1.0)
     sizes = np.linalg.norm(f, axis=-1)
