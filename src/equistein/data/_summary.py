@@ -105,9 +105,9 @@ def describe(
         raise ValueError(
             f"`data` must be two finite points or more, but has shape {points.shape}."
         )
-    sizes = {"species": (species, points.shape[-2])}
-    sizes["columns"] = columns, points[0].size
-    for name, (given, num) in sizes.items():
+    for name, given, num in (
+        ("species", species, points.shape[-2]), ("columns", columns, points[0].size),
+    ):  # fmt: skip
         if given is not None and len(given) != num:
             raise ValueError(f"`{name}` must be {num}, as in `data`, not {len(given)}.")
     atomic_numbers_of(species or ())
@@ -296,9 +296,10 @@ def _add_columns(
     num_values = 1 + (steps > 0).sum(axis=0)
     few = len(points) >= np.where(whole, 10, 20) * num_values
     few &= (num_values <= _FEW_VALUES) & ~constant
-    dates = np.stack([points // 1e4 - 2000, points // 100 % 100 - 6, points % 100 - 16])
-    dates = (np.abs(dates).max(axis=1) <= [[100], [6], [16]]).all(axis=0) & whole
-    far = np.array([_has_code(column) for column in ordered.T]) & (len(points) > 10)
+    year, month, day = points // 1e4, points // 100 % 100, points % 100
+    dates = (1900 <= year) & (year < 2100) & (1 <= month) & (month <= 12)
+    dates = whole & (dates & (day <= 32)).all(axis=0)  # single precision rounds days
+    far = np.array([_ends_far_off(column) for column in ordered.T]) & (len(points) > 10)
     spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
     off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])
@@ -337,7 +338,7 @@ def _add_columns(
         )
 
 
-def _has_code(values: np.ndarray) -> bool:
+def _ends_far_off(values: np.ndarray) -> bool:
     """Return whether sorted values end in some far from all others."""
     steps = np.diff(values)
     few, rest = sorted(np.split(values, [steps.argmax() + 1]), key=len)

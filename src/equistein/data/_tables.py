@@ -185,9 +185,10 @@ def _text_frame(
     decimal = decimal or _decimal_point(first, rows, sep)
     named, notes = _has_names(first, words, rows, decimal)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
-    wholes = [re.fullmatch("-?[0-9]+,[0-9]+", line) for line in first[named:]]
-    if by_commas and sep == "," and len(words) == 2 - named and rows and all(wholes):
+    like_one = all(re.fullmatch("-?[0-9]+,[0-9]+", line) for line in first[named:])
+    if by_commas and sep == "," and len(words) == 2 - named and rows and like_one:
         text = f'{first[-1]} may be one number: then give --sep ";" --decimal ,'
+        # Of two whole numbers none is -0 or begins with 0.
         if named or re.search("(^|\n)-0,|,0[0-9]", "\n".join(first)):
             raise DataError(f"{text} and otherwise --sep , alone.")
         notes.append(f"{text}.")

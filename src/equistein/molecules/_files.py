@@ -124,7 +124,6 @@ def _text_lines(path: pathlib.Path) -> tuple[list[str], bool, str]:
 def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
     lines, has_end, damage = _text_lines(path)
     at = num = 0
-    decimals: set[int] = set()  # of the last column
     while at < len(lines):
         count = lines[at].strip()
         if count in ("", ">"):  # ORCA writes the second between frames
@@ -138,10 +137,11 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         where = f"frame {num} (line {at + 1})"
         cut = CutError(f"{where}, of {count} atoms, is cut: {lines[-1][:60]!r}.")
         rows = [line.split() for line in lines[at + 2 : end]]
-        places = [len("".join(row[-1:]).partition(".")[2]) for row in rows]
-        decimals.update(places[:-1])
-        is_short = bool(places) and places[-1] < min(decimals, default=0)
-        if len(rows) < int(count) or (is_short and end == len(lines) and not has_end):
+        # At the end of a file without a line end the last number may be cut as well.
+        is_open = end == len(lines) and not has_end
+        places = [len("".join(row[-1:]).partition(".")[2]) for row in rows if is_open]
+        is_short = is_open and places[-1] < min(places[:-1], default=0)
+        if len(rows) < int(count) or is_short:
             raise cut
         try:
             entries = _entries(lines[at + 1])
@@ -357,9 +357,8 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
     for name, x in arrays.items():
         if name.lower() in _CELLS and np.any(x):
             raise ValueError(_PERIODIC)
-        _check_free(
-            "in all", name, x.ravel() if x.size % elements.shape[1] == 0 else "1F"
-        )
+        is_mark = x.size % elements.shape[1] == 0  # of each atom, and no list of some
+        _check_free("in all", name, x.ravel() if is_mark else [True, False])
     of_all = {n: x.ravel() for n, x in arrays.items() if x.size in (1, len(positions))}
     moved = {n: x for n, x in arrays.items() if x.shape == positions.shape}
     for name in set("E F energy energies forces".split()) & set(arrays):
@@ -392,7 +391,7 @@ def write_xyz(
     comment: str = "",
     cell: Any = None,
 ) -> None:
-    """Write molecules of the same atoms into an .xyz file.
+    """Write molecules with positions `(molecule, atom, 3)` into an .xyz file.
 
     The `comment` is the second line of each frame, with the edges of a periodic `cell`.
     """

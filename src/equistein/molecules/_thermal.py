@@ -76,7 +76,7 @@ def check_thermal(
 ) -> ThermalCheck:
     """Compare energies and forces with positions and temperature, and name the cause.
 
-    All of the frames are known, in eV and Angstrom and in the order of the file.
+    The frames, `(frame, atom, 3)`, are in the order of the file, in eV and Angstrom.
     """
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
