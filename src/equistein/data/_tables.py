@@ -21,8 +21,9 @@ _REMEDY = "leave rows out, or write them by np.save"
 _SEPARATORS = ";\t|, "
 _COMMENTS = ("#", "%", "//", "@")
 _INDEX = "(Unnamed: [0-9.]+|index|level_[0-9]|rownames)?"  # of pandas and R
-_ROWS, _MORE = 20, 1000  # that show what separates the columns; and what they hold
-_NO_NUMBERS = {  # what a cell may hold, and what to do
+_ROWS = 20  # that show what separates the columns
+_SAMPLE = 1000  # rows that show what the columns hold
+_NO_NUMBERS = {  # cells such as 2024-01-31, nan, 1,234.5 and 5 kg, and what to do
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}.*": "Leave out dates, by --columns",
     r"(?i)|nan|none|\W*n\W?a\W*|\W+|-?inf|-?\d[\d.]*e?[-+]?\d*": "Leave out these rows",
     r"[-+]?[\d.,' ]*,\d+.*": "Write no marks of thousands; for 1,5 give --decimal ,",
@@ -171,7 +172,7 @@ def _text_frame(
     if not lines:
         raise ValueError("it is empty")
 
-    first = [line.strip(" \n") for line in lines[:_MORE]]
+    first = [line.strip(" \n") for line in lines[:_SAMPLE]]
     by_commas = sep is None and decimal is None
     sep = sep.replace("\\t", "\t") if sep else None
     split = {
@@ -185,13 +186,8 @@ def _text_frame(
     decimal = decimal or _decimal_point(first, rows, sep)
     named, notes = _has_names(first, words, rows, decimal)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
-    like_one = all(re.fullmatch("-?[0-9]+,[0-9]+", line) for line in first[named:])
-    if by_commas and sep == "," and len(words) == 2 - named and rows and like_one:
-        text = f'{first[-1]} may be one number: then give --sep ";" --decimal ,'
-        # Of two whole numbers none is -0 or begins with 0.
-        if named or re.search("(^|\n)-0,|,0[0-9]", "\n".join(first)):
-            raise DataError(f"{text} and otherwise --sep , alone.")
-        notes.append(f"{text}.")
+    if by_commas and sep == "," and (not named or len(words) == 1):
+        notes += _decimal_commas(first[named:], named)
     if head and not named:  # np.savetxt writes them as a comment
         last = next(csv.reader([head[-1].lstrip("#%/@ ").strip()], delimiter=sep))
         last = [word.strip() for word in last]
@@ -231,6 +227,19 @@ def _decimal_point(first: list[str], rows: list[list[str]], sep: str) -> str:
     commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
     has_points = sep == "," or re.search(r"[0-9]\.[0-9]", sample)
     return "," if commas and not has_points else "."
+
+
+def _decimal_commas(lines: list[str], must_be: bool) -> list[str]:
+    """Return a note if each line may be one number with a comma; raise if it must be.
+
+    Two whole numbers with a comma between are neither -0 nor begin with 0.
+    """
+    if not lines or not all(re.fullmatch("-?[0-9]+,[0-9]+", line) for line in lines):
+        return []
+    text = f'{lines[-1]} may be one number: then give --sep ";" --decimal ,'
+    if must_be or any(re.search("^-0,|,0[0-9]", line) for line in lines):
+        raise DataError(f"{text} and otherwise --sep , alone.")
+    return [f"{text}."]
 
 
 def _has_names(
