@@ -98,7 +98,11 @@ class LinearModel:
             made, num_steps=self.settings.sample_steps,
             num_at_once=self.settings.sample_at_once,
         )  # fmt: skip
-        return with_about(dataclasses.replace(fitted, generator=generator), self.about)
+        fitted = dataclasses.replace(fitted, generator=generator)
+        num, is_periodic = self.settings.moment_samples, fitted.group.is_periodic
+        if num and self.forces is None and labels is None and not is_periodic:
+            fitted = fitted.match_moments(key, data, num_samples=num)
+        return with_about(fitted, self.about)
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
@@ -201,7 +205,9 @@ class ComparedModel:
             fits[name] = model.fit(key, data[:num], **options)
         best, text = self._choose(_losses(key, fits, jnp.asarray(data[num:]), noise))
         if best == "linear":
-            linear = self._solve(self.forces, self.settings.noise)
+            linear = dataclasses.replace(
+                self.linear, forces=self.forces, settings=self.settings
+            )
             fits["linear"] = linear.fit(key, data, **options)
         return with_about(fits[best], {**self.about, "comparison": text})
 
@@ -212,7 +218,7 @@ class ComparedModel:
         self.graph.check(key, data, labels)
 
     def _solve(self, forces: Any, noise: float | None) -> LinearModel:
-        settings = dataclasses.replace(self.settings, noise=noise)
+        settings = dataclasses.replace(self.settings, noise=noise, moment_samples=0)
         return dataclasses.replace(self.linear, forces=forces, settings=settings)
 
     def _correction(self, linear: Fitted) -> Model:

@@ -14,6 +14,7 @@ _FRACTIONS = ("reset_probability", "reset_to_data", "cooling_fraction")
 _OR_ZERO = (
     *_FRACTIONS, "warm_up", "ema", "stein_step_size", "langevin_step_size",
     "regularization", "label_weight", "data_noise", "held_out", "seed",
+    "moment_samples",
 )  # fmt: skip
 _BELOW = {"ema": 1, "held_out": 1, "seed": 2**63}
 
@@ -147,6 +148,8 @@ class LinearSettings(AbstractSettings):
             subspace.
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
+        moment_samples: Samples whose mean features are made those of the data after
+            the solve; 0 for none. Not with forces, with classes or in a cell.
         sample_steps: Steps of annealed sequential Monte Carlo to draw new samples; in
             a cell, of chains before their first sample.
     """
@@ -155,6 +158,7 @@ class LinearSettings(AbstractSettings):
     num_waves: int = 200
     noise: float | None = None
     ridge: float | None = None
+    moment_samples: int = 1_000
     sample_steps: int = 2_000
     sample_at_once: int = 1_024
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from equistein._arrays import as_keys
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_sample_memory
-from equistein._numbers import is_integer
+from equistein._numbers import check_integers, is_integer
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, LinearSolution, values_at
 from equistein.groups import AbstractGroup
@@ -144,6 +144,31 @@ class Fitted(eqx.Module):
         from equistein.training._fit_linear import update  # which imports this
 
         return update(self, more, forces=forces, weights=weights, ridge=ridge)
+
+    @accept_integer_key
+    def match_moments(
+        self, key: Key, data: Any, *, weights: Any = None, num_samples: int = 1_000
+    ) -> "Fitted":
+        r"""Return the fit by one solve, moved towards maximum likelihood.
+
+        The solve sees slopes alone, and little of how regions weigh that few points
+        connect. Samples do: where the likelihood is largest they have the mean features
+        of the data. From `num_samples`, drawn and then reweighted, it finds
+
+        $$\max_c \; n \bigl( -c \cdot \bar F - \log Z(c) \bigr) - \tfrac12
+          (c - c_0)^\top \Sigma^{-1} (c - c_0),$$
+
+        with the solve's $c_0$ and its covariance, up to three times. Data and weights
+        are as for `fit_linear`, without classes.
+        """
+        from equistein.training._moment_matching import match_moments
+
+        if len(self.solutions) != 1:
+            raise ValueError(
+                "Moments are matched of a fit by `fit_linear`, no classes."
+            )
+        check_integers("`match_moments`", num_samples=num_samples)
+        return match_moments(self, key, data, weights, num_samples)
 
     def log_normalizer(
         self,
