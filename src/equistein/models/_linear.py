@@ -53,6 +53,7 @@ _EMBEDDING = (0.5, 2.0, 3.0)
 _PART = 10  # of the points, which are kept from training to compare by
 _REPEATS = 8  # of each of them, with noise and with its mirror image
 _SURE = 2.0  # standard errors by which a network must be better than the solve
+_SAMPLES = 20  # for each effective parameter, to match moments
 _STEPS = 1_000  # of chains that begin at samples of the linear energy
 
 
@@ -99,8 +100,10 @@ class LinearModel:
             num_at_once=self.settings.sample_at_once,
         )  # fmt: skip
         fitted = dataclasses.replace(fitted, generator=generator)
-        num, is_periodic = self.settings.moment_samples, fitted.group.is_periodic
-        if num and self.forces is None and labels is None and not is_periodic:
+        num, solution = self.settings.moment_samples, fitted.solutions[0]
+        is_known = self.forces is not None or labels is not None
+        is_few = _SAMPLES * solution.num_effective <= num
+        if is_few and not is_known and not fitted.group.is_periodic:
             fitted = fitted.match_moments(key, data, num_samples=num)
         return with_about(fitted, self.about)
 
