@@ -12,13 +12,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
 from equistein.bridges._energy_forces import EnergyForces, from_energy_forces
-from equistein.molecules import (
-    ase,
-    atomic_numbers_of,
-    BOLTZMANN,
-    from_atoms,
-    symbols_of,
-)
+from equistein.molecules import ase, atomic_numbers_of, BOLTZMANN, symbols_of
 
 
 @check_arguments
@@ -47,6 +41,12 @@ def from_ase(
             "`atoms` must be an ase.Atoms with a calculator, such as `atoms.calc = "
             f"EMT()`, but got {atoms!r}."
         )
+    if np.any(atoms.pbc) and not (np.all(atoms.pbc) and atoms.cell.rank == 3):
+        raise ValueError(f"`atoms` must be periodic along all edges or none: {atoms}.")
+    rules = [each for each in atoms.constraints if np.size(getattr(each, "index", 1))]
+    if kinds := {type(each).__name__ for each in rules} - {"FixCom"}:
+        names = ", ".join(sorted(kinds))
+        raise ValueError(f"`atoms` must be free of {names}: `del atoms.constraints`.")
     own = atoms.copy()
     own.calc = atoms.calc
 
@@ -60,7 +60,7 @@ def from_ase(
 
     return from_energy_forces(
         energies_and_forces, temperature=temperature, species=own.numbers.tolist(),
-        cell=from_atoms([own])[0].cell,  # or raise, as for constraints
+        cell=np.array(atoms.cell[:]) if np.all(atoms.pbc) else None,
         container=container, on_failure=on_failure,
     )  # fmt: skip
 

@@ -289,7 +289,7 @@ def _add_thermal(
     known = {k: v[rows] for k, v in known.items() if is_known[k][rows].all()}
     check = check_thermal(points[rows], kelvin=kelvin, **known)
     causes, acts = check.causes, 1.0 * known.get("forces", points).any(axis=(1, 2))
-    is_far = len(acts) > 10 and _ends_far_off(np.sort(known.get("energies", acts)))
+    is_far = rows.sum() > 10 and _ends_far_off(np.sort(known.get("energies", acts)))
     if is_far or (acts.any() and not acts.all()):
         causes = ("energies far off, or forces of 0: leave failed calculations out",)
     texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]

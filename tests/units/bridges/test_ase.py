@@ -231,7 +231,7 @@ def test_fixed_atoms_are_refused_and_cut_trajectories_named(frames, tmp_path):
     with pytest.raises(es.molecules.XYZError, match="frame 0, FixAtoms"):
         es.molecules.from_atoms(frames[1:])
     frames[1].calc = frames[0].calc
-    with pytest.raises(ValueError, match="FixAtoms"):
+    with pytest.raises(ValueError, match="`atoms` must be free of FixAtoms"):
         es.from_ase(frames[1], temperature=300.0)
 
 
