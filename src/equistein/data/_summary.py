@@ -139,7 +139,8 @@ def _add_rows(found: _Lines, points: np.ndarray, num: int, is_cloud: bool) -> No
     most = 0 if is_cloud else len(rows) / 100
     if repeated > most and points.ndim == 2:  # some rounded rows are equal by chance
         steps = np.ma.masked_equal(np.diff(np.sort(rows, axis=0), axis=0), 0)
-        chances = steps.min(axis=0) / (2 * math.pi**0.5 * rows.std(axis=0))
+        usual = [max(Counter(row).values()) / len(rows) for row in rows.T.tolist()]
+        chances = steps.min(axis=0) / (3.5 * rows.std(axis=0)) + np.square(usual)
         most = max(most, 1.5 * len(rows) ** 2 * np.ma.minimum(1, chances).prod())
     few = 0 if is_cloud or points.ndim > 3 else min(20, points.shape[1] / 10)
     found.add(
