@@ -42,16 +42,11 @@ def from_ase(
             f"EMT()`, but got {atoms!r}."
         )
     if np.any(atoms.pbc) and not (np.all(atoms.pbc) and atoms.cell.rank == 3):
-        raise ValueError(
-            "`atoms` must be periodic along all edges of a cell, or free: set "
-            f"`atoms.pbc = False` if they are, but got {atoms!r}."
-        )
+        raise ValueError(f"`atoms` must be periodic along all edges or none: {atoms}.")
     rules = [each for each in atoms.constraints if np.size(getattr(each, "index", 1))]
     if kinds := {type(each).__name__ for each in rules} - {"FixCom"}:
-        raise ValueError(
-            f"`atoms` must be free of {', '.join(sorted(kinds))}: all atoms move in "
-            "samples, and the forces on fixed ones are 0. Call `del atoms.constraints`."
-        )
+        names = ", ".join(sorted(kinds))
+        raise ValueError(f"`atoms` must be free of {names}: `del atoms.constraints`.")
     own = atoms.copy()
     own.calc = atoms.calc
 

@@ -22,6 +22,7 @@ _REMEDY = "give fewer points, or floating point by np.save and --stream"
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _GREY = ("1", "L", "LA")
 _COLOR = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB")
+_NO_CLASSES = set("train test val valid validation dev images masks".split())
 _PIXELS = 2**24  # of one image, at most
 
 
@@ -117,8 +118,8 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     ):  # fmt: skip
         raise DataError(
             f"The array `y` of {path} must hold one class for each of its {num} "
-            "points, whole numbers from 0 on, or -1 where unknown, but has shape "
-            f"{labels.shape} and type {labels.dtype}."
+            "points, whole numbers such as np.unique(y, return_inverse=True)[1], or -1 "
+            f"where unknown, but has shape {labels.shape} and type {labels.dtype}."
         )
     return labels.astype(np.int64)
 
@@ -282,7 +283,7 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
     if not path.is_dir():
         raise DataError(f"There is no folder {path}.")
     here = _images(path)
-    folders = sorted(each for each in path.iterdir() if each.is_dir())
+    folders = sorted(path.glob("[!.]*/"))
     parts = [images for images in map(_images, folders) if images]
     if not parts:
         return here, None
@@ -295,6 +296,8 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
     files = [file for part in parts for file in part]
     if len(parts) == 1:
         return files, None  # one class has no information
+    if {part[0].parent.name.lower() for part in parts} <= _NO_CLASSES:
+        raise DataError(f"{path} has folders of a split or masks: give one of them.")
     return files, np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
@@ -312,13 +315,16 @@ def _size_and_mode(file: pathlib.Path) -> tuple[tuple[int, int], str]:
 
     try:
         with Image.open(file) as image:
-            size, mode = image.size, image.mode
+            size, mode, turn = image.size, image.mode, image.getexif().get(274, 1)
+            num = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(_damage_error(file, error)) from None
     if size[0] * size[1] > _PIXELS:
         raise DataError(
             f"{file} states {size[0]} x {size[1]} pixels; at most {_PIXELS} are read."
         )
+    if (num, turn) != (1, 1):
+        raise DataError(f"{file} has frames, or EXIF turns it: save each upright.")
     if mode not in (*_GREY, *_COLOR):
         raise DataError(
             f"{file} has pixels of the kind {mode!r}: save it with 8 bits a channel."

@@ -1,6 +1,7 @@
 """What data hold, what is off in them, the likely cause and the remedy."""
 
 import math
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -29,14 +30,18 @@ _NUMBERS = 2e7  # of the first rows, that are looked at
 _SHOWN = 200  # molecules, evenly spaced, whose bonds RDKit finds
 _LARGEST = 200  # atoms of these
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
+_CONSTRAINED = 7e-4  # Angstrom, by which rounding changes the lengths of bonds
 _NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
 _SECOND = 0.1  # of the molecules, that have other stereo centers than most
-_MANY_REPEATED = 0.01  # of the rows of a table, which repeat by rounding too
 _SAME_SCALE = 1e3  # by which the widths of columns may differ
 _DEPENDENT = 1e-3, 0.02  # of a width: left by a sum of others, and if it is rounded
 _MOST_COLUMNS = 200
 _FEW_VALUES = 12  # of a column, that is not continuous
+_NUMBER = r"(.*[\W_])?(id|nr|no)"  # what columns of row numbers are called
+_TIME = r"t|(.*[\W_])?time(stamp)?([\W_].*)?|date|epoch"
+_STATISTIC = r".*__|(minus)?log_?(prob|lik|post)\w*|log(l|wt)|ln_?(l|prob)|deviance"
 _CODES = [sign * (10**n - 1) for n in range(2, 7) for sign in (-1, 1)]  # for missing
+_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])[0-3]\d\.0").fullmatch  # rounded
 _PERIODS = (0.03, 10)  # that points span at least and at most
 _UNBALANCED = 0.01  # of the sum of the sizes of forces
 COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())  # as RDKit bonds
@@ -131,11 +136,20 @@ def _add_rows(found: _Lines, points: np.ndarray, num: int, is_cloud: bool) -> No
     gaps = np.diff(rows[np.argsort(rows @ weights, kind="stable")], axis=0)
     limit = 1e-5 * rows.std() if is_cloud else 0.0  # clouds were centered
     repeated = int((np.abs(gaps).max(axis=1) <= limit).sum())
+    most = 0 if is_cloud else len(rows) / 100
+    if repeated > most and points.ndim == 2:  # some rounded rows are equal by chance
+        steps = np.ma.masked_equal(np.diff(np.sort(rows, axis=0), axis=0), 0)
+        usual = [max(Counter(row).values()) / len(rows) for row in rows.T.tolist()]
+        chances = steps.min(axis=0) / (3.5 * rows.std(axis=0)) + np.square(usual)
+        most = max(most, 1.5 * len(rows) ** 2 * np.ma.minimum(1, chances).prod())
+    few = 0 if is_cloud or points.ndim > 3 else min(20, points.shape[1] / 10)
     found.add(
         f"{num} {'frames' if is_cloud else 'rows'} of shape {points.shape[1:]}, "
         f"{repeated} of them repeated",
-        "leave those out, or they count twice and are among the held-out ones too"
-        * (repeated > (0 if is_cloud else _MANY_REPEATED * len(rows))),
+        "few: transpose a table whose rows are variables, or stack the draws of chains"
+        * (len(points) <= few)
+        or "leave copies out, or thin a Markov chain: training sees held-out ones"
+        * bool(repeated > most),
         num_rows=num, num_repeated=repeated,
     )  # fmt: skip
 
@@ -145,6 +159,12 @@ def _add_molecules(
     energies: Any, forces: Any, kelvin: float | None, charge: int,
 ) -> None:  # fmt: skip
     unit, ratio, cause = _unit_of_length(species, points)
+    hydrogen = points[:50, np.array(species) == "H"]
+    gaps = np.linalg.norm(hydrogen[:, :, None] - points[:50, None], axis=-1)
+    spread = np.sort(gaps, axis=2).std(axis=0).max(axis=0, initial=0)[1:3]
+    relaxed = _CONSTRAINED < spread[-1] < 50 * _CONSTRAINED  # angles vary little, too
+    if hydrogen.size and len(gaps) > 10 and spread[0] < _CONSTRAINED and not relaxed:
+        cause = cause or "hydrogens keep bond lengths: simulate without constraints"
     charged = f" with charge {charge:+d}" if charge else ""
     apart = f", whose nearest atoms are {ratio:.3g} times their covalent radii apart"
     found.add(
@@ -159,14 +179,18 @@ def _add_molecules(
     seen = [perceive(species, each, charge) for each in points[some]]
     graphs = Counter(each.smiles for each in seen if each.smiles is not None)
     most = ", ".join(f"{name} ({num})" for name, num in graphs.most_common(3))
+    cut = np.array([each.problem == "several fragments" for each in seen])
+    span = np.ptp(points[some], axis=1).max(axis=1)
+    whole, parted = (span @ each / max(1, each.sum()) for each in (~cut, cut))
     # Hot molecules fall apart, and RDKit knows no bonds of metals.
     wrong = [s for s in seen if s.problem not in (None, "several fragments")]
     is_organic = {*species} <= COVALENT and "H" in species and {"C", "N"} & {*species}
     is_off = len(species) > 4 and is_organic and 2 * len(wrong) > len(seen)
     found.add(
         f"{graphs.total()} of {len(some)} molecules are valid, of {len(graphs)} graphs"
-        f"{': ' * bool(most)}{most}",
-        "check --charge, elements, --length-unit, missing hydrogens"
+        f"{': ' * bool(most)}{most}{f', {cut.sum()} in parts' * bool(cut.any())}",
+        "leave those out, or undo the wrapping" * bool(parted > 1.5 * whole > 0)
+        or "check --charge, elements, --length-unit, missing hydrogens, or radicals"
         * bool(is_off and not cause),
         num_graphs=len(graphs), validity=graphs.total() / len(some),
     )  # fmt: skip
@@ -180,9 +204,10 @@ def _add_molecules(
         )
     elif len(graphs) == 1:
         pairs = [stereo_smiles(species, each) for each in points[some]]
-        kinds = Counter(tuple(sorted(pair)) for pair in pairs if pair[0] != pair[1])
-        shown = [f"{kind} ({num})" for (kind, _), num in kinds.most_common(2)]
-        if len(kinds) > 1 and kinds.most_common(2)[1][1] > _SECOND * len(pairs):
+        kinds = Counter(tuple(sorted(pair)) for pair in pairs).most_common(2)
+        shown = [f"{kind} ({num})" for (kind, _), num in kinds]
+        has_hand = any(kind != mirrored for (kind, mirrored), _ in kinds)
+        if has_hand and len(kinds) > 1 and kinds[1][1] > _SECOND * len(pairs):
             found.add(
                 f"Stereo centers of several kinds, such as {' and '.join(shown)}",
                 "samples will have both hands of each: give the frames of one kind",
@@ -203,8 +228,8 @@ def _add_cell(
         f"{points.shape[1]} particles in a periodic cell{apart * math.isfinite(ratio)}",
         cause, nearest_distance=ratio,
     )  # fmt: skip
-    forces = np.zeros(0) if forces is None else np.asarray(forces)[: len(points)]
-    forces = forces[np.isfinite(forces).reshape(len(forces), -1).all(axis=1)]
+    forces = points[:0] if forces is None else np.asarray(forces)[: len(points)]
+    forces = forces[np.isfinite(forces).all(axis=(1, 2))]
     if forces.any():
         net = np.linalg.norm(forces.sum(axis=1), axis=-1).sum()
         net /= np.linalg.norm(forces, axis=-1).sum()
@@ -264,6 +289,10 @@ def _add_thermal(
         return
     known = {k: v[rows] for k, v in known.items() if is_known[k][rows].all()}
     check = check_thermal(points[rows], kelvin=kelvin, **known)
+    causes, acts = check.causes, 1.0 * known.get("forces", points).any(axis=(1, 2))
+    is_far = rows.sum() > 10 and _ends_far_off(np.sort(known.get("energies", acts)))
+    if is_far or (acts.any() and not acts.all()):
+        causes = ("energies far off, or forces of 0: leave failed calculations out",)
     texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]
     texts += [f"{k} {v:.2g}" for k, v in check.balance.items()]
     right = (
@@ -272,7 +301,7 @@ def _add_thermal(
     found.add(
         f"{' and '.join(known).capitalize()} of {rows.sum()} frames ({right}): "
         f"{', '.join(texts) or 'not compared'}",
-        "; ".join(check.causes),
+        "; ".join(causes),
         **{k.replace(" ", "_"): v.value for k, v in check.estimates.items()},
         **{k.replace(" ", "_"): v for k, v in check.balance.items()},
     )
@@ -291,24 +320,24 @@ def _add_columns(
     constant = widths <= rounding
     counting = np.abs(steps - steps.mean(axis=0)).max(axis=0) <= rounding
     counting &= steps.mean(axis=0) > 4 * rounding
-    counting |= whole & ((np.diff(points, axis=0) > 0).mean(axis=0) >= 0.9)
-    counting &= len(points) > 10
     num_values = 1 + (steps > 0).sum(axis=0)
+    like = lambda text: np.array([bool(re.fullmatch(text, n, re.I)) for n in names])
+    counting |= (whole | like(_TIME)) & ((points[1:] > points[:-1]).mean(axis=0) >= 0.9)
+    counting |= whole & like(_NUMBER) & (num_values == len(points))
+    counting &= len(points) > 10
     few = len(points) >= np.where(whole, 10, 20) * num_values
     few &= (num_values <= _FEW_VALUES) & ~constant
-    year, month, day = points // 1e4, points // 100 % 100, points % 100
-    dates = (1900 <= year) & (year < 2100) & (1 <= month) & (month <= 12)
-    dates = whole & (dates & (day <= 32)).all(axis=0)  # single precision rounds days
+    dates = np.array([all(map(_DATE, map(str, column))) for column in points.T])
     far = np.array([_ends_far_off(column) for column in ordered.T]) & (len(points) > 10)
     spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
     off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
     listed = lambda which: ", ".join(repr(name) for name in names[which])
     for which, what, remedy in (
-        (counting, "counts the rows", "leave it out by --columns"),
+        (counting | dates, "counts, names or dates rows", "leave it out by --columns"),
+        (like(_STATISTIC), "is no parameter", "leave it out by --columns"),
         (constant, "is constant", "leave it out by --columns"),
         (few & bool(columns), "has few values, which have no density",
          "give --class-column if it names classes, or leave it out by --columns"),
-        (dates, "holds dates", "leave it out by --columns"),
         (off, "spans many periods, or hardly any",
          "angles in degrees have the period 360, in radians 6.2832"),
         (far, "has a number far from all others",
@@ -326,16 +355,23 @@ def _add_columns(
             f"Column {wide} is {ratio:.2g} times as wide as {narrow}",
             "divide each by its standard deviation, or choose other units",
         )
-    scaled = (points[:, rest] - points[:, rest].mean(axis=0)) / scales
-    _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
-    rounded = np.ma.masked_equal(steps[:, rest], 0).min(axis=0) / scales
-    limit = np.clip(rounded.max(), *_DEPENDENT)
-    if singular[-1] < limit * len(points) ** 0.5:
-        found.add(
-            f"Of the columns {listed(rest[np.abs(axes[-1]) > 0.05])} each is a sum of "
-            "the others",
-            "leave one out by --columns, as points on a subspace have no density",
-        )
+    for last in range(max(2, len(points) - 8), len(points)):  # of spreadsheets
+        above = np.stack([points[:last].sum(axis=0), points[:last].mean(axis=0)])
+        if len(names) > 1 and (abs(points[last] - above) < 1e-3 * widths).all(1).any():
+            found.add(f"Row {last + 1} sums up those above", "leave it out")
+    ranks = np.argsort(np.argsort(points[:, rest], axis=0, kind="stable"), axis=0)
+    for values, how in ((points[:, rest], "sum"), (ranks, "function")):
+        scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+        _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
+        rounded = np.ma.masked_equal(np.diff(np.sort(scaled, axis=0), axis=0), 0)
+        limit = np.clip(rounded.min(axis=0).max(), *_DEPENDENT)
+        if singular[-1] < limit * len(points) ** 0.5:
+            found.add(
+                f"Of the columns {listed(rest[np.abs(axes[-1]) > 0.05])} each is a "
+                f"{how} of the others",
+                "leave one out by --columns, as points on a subspace have no density",
+            )
+            return
 
 
 def _ends_far_off(values: np.ndarray) -> bool:
@@ -343,6 +379,8 @@ def _ends_far_off(values: np.ndarray) -> bool:
     steps = np.diff(values)
     few, rest = sorted(np.split(values, [steps.argmax() + 1]), key=len)
     gap = steps.max() / (np.ptp(rest) or np.inf)
-    is_code = np.isin(few, _CODES).any()
-    least = 0.3 if is_code else 2 if len(few) > 1 else 100
-    return bool(gap > least and np.ptp(few) <= 2 * is_code)  # -998 is one, too
+    is_code, num = np.isin(few, _CODES).any(), len(np.unique(few))
+    is_often = 4 * num <= len(few) < 0.2 * len(values)  # as 0, or 77 and 99
+    is_often &= num < 4 and len(np.unique(rest)) > _FEW_VALUES
+    least = 0.15 if is_often else 0.3 if is_code else 2 if len(few) > 1 else 100
+    return bool(gap > least and (is_often or np.ptp(few) <= 2 * is_code))  # or -998

@@ -19,7 +19,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 _GROWTH = 6  # bytes of memory for a letter of text
 _REMEDY = "leave rows out, or write them by np.save"
 _SEPARATORS = ";\t|, "
-_COMMENTS = ("#", "%", "//", "@")
+_COMMENT = re.compile("#(?!N/A|DIV/0|VALUE|REF|NAME|NUM|NULL)|[%@]|//")  # no error
 _INDEX = "(Unnamed: [0-9.]+|index|level_[0-9]|rownames)?"  # of pandas and R
 _ROWS = 20  # that show what separates the columns
 _SAMPLE = 1000  # rows that show what the columns hold
@@ -27,7 +27,7 @@ _NO_NUMBERS = {  # cells such as 2024-01-31, nan, 1,234.5 and 5 kg, and what to 
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}.*": "Leave out dates, by --columns",
     r"(?i)|nan|none|\W*n\W?a\W*|\W+|-?inf|-?\d[\d.]*e?[-+]?\d*": "Leave out these rows",
     r"[-+]?[\d.,' ]*,\d+.*": "Write no marks of thousands; for 1,5 give --decimal ,",
-    r"[^\d]?[-+ ]*[\d.].*": "Write the number alone, its unit in the name: x [nm]",
+    r"\W?[-+ ]*[\d.].*": "Write the number alone, its unit in the name: x [nm]",
     ".*": "Give --class-column if it names classes, or leave out the column or rows",
 }
 
@@ -165,10 +165,10 @@ def _text_frame(
     content = path.read_bytes()
     # Excel writes UTF-16 and lines such as sep=;
     encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
-    file = io.StringIO(content.decode(encoding), newline=None)
+    file = io.StringIO(content.decode(encoding).replace("−", "-"), newline=None)
     lines = [line for line in file if line.strip() and not line.startswith("sep=")]
-    head = list(itertools.takewhile(lambda line: line.startswith(_COMMENTS), lines))
-    lines = [line for line in lines if not line.startswith(_COMMENTS)]
+    head = list(itertools.takewhile(_COMMENT.match, lines))
+    lines = [line for line in lines if not _COMMENT.match(line)]
     if not lines:
         raise ValueError("it is empty")
 

@@ -33,7 +33,7 @@ TRAJECTORIES = (".xtc", ".trr", ".dcd", ".nc", ".h5")
 _READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
-_FIXED = "in samples all atoms move freely: fit the free ones alone."
+_FIXED = "in samples all atoms move: fit the free ones, or `del atoms.constraints`."
 _FIXES = re.compile("(is_)?(fix|frozen|constr)[a-z_]*|(?P<moves>move_?mask|movable)")
 _RESIDUES = frozenset(  # whose atoms are named after elements of one letter
     """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
@@ -55,7 +55,9 @@ _ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energ
     r"""|(?:(?![,;}](?:\s|$|["']?[A-Za-z]\w*["']?\s*[=:]))\S)++)(?!\s*=)"""
     rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
-_MOTION = re.compile(r"(?i)\W*(forces?|frc|velocit(y|ies))\b(?!\s*([=<]|conv|:?\s*\d))")
+_MOTION = re.compile(  # of ORCA and i-PI behind other words
+    r"(?i)(\W*|.*(aimd | (?=\w+{)))(forces?|frc|veloc\w+)\b(?!\s*([=<]|conv|:? *\d))"
+)
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
 _ELEMENTS = """z Z nuclear_charges atomic_numbers numbers charges species symbols
     elements atom_types atom_numbers atoms""".split()
@@ -311,10 +313,9 @@ def _frame_of(atoms: Any, where: str) -> Frame:
         if np.shape(value) == (len(atoms), 3)
     }  # fmt: skip
     entries = {name: value for name, value in held.items() if np.size(value) == 1}
-    at = vectors.pop("positions")
     is_heavy = (atoms.numbers == 1) & (atoms.get_masses() > _HEAVY)
     names = np.where(is_heavy, "D", atoms.get_chemical_symbols()).tolist()
-    return Frame(where, names, at, entries, vectors, cell)
+    return Frame(where, names, vectors.pop("positions"), entries, vectors, cell)
 
 
 def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:

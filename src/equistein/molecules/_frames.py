@@ -326,5 +326,5 @@ def _check_distances(molecules: Sequence[Molecule]) -> None:
         raise ValueError(
             f"the closest atoms are mostly {np.median(least):.2g} Angstrom apart, so "
             "these are no positions in Angstrom, but perhaps forces, velocities (of "
-            "CP2K take -pos-1.xyz) or in nm (--length-unit nm)."
+            "CP2K take -pos-1.xyz), fractions of a cell or in nm (--length-unit nm)."
         )

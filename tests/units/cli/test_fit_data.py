@@ -31,5 +31,7 @@ def test_the_report_begins_with_the_data_and_the_fit_keeps_its_summary(tmp_path)
     begin = ["fit", tmp_path / "rows.csv", "--group", "trivial", *TINY]
     assert status(*begin, "--out", out) == 0
     report = (out / "report.html").read_text()
-    assert report.index("&#39;row&#39; counts the rows") < report.index("<figure>")
+    assert report.index("&#39;row&#39; counts, names or dates") < report.index(
+        "<figure>"
+    )
     assert es.load(out).data_summary.warnings[0].startswith("Column 'row' counts")

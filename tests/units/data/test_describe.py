@@ -58,10 +58,17 @@ def test_isomers_of_large_molecules_are_counted():
     assert f"{'C' * 20} (3)" in str(found)
 
 
-def test_diastereomers_are_told():
+@pytest.mark.parametrize(
+    "both",
+    [
+        ("F[C@H](Cl)[C@H](Br)O", "F[C@H](Cl)[C@@H](Br)O"),
+        ("C[C@H](F)[C@H](C)F", "C[C@H](F)[C@@H](C)F"),  # the second is meso
+    ],
+)
+def test_diastereomers_are_told(both):
     Chem = pytest.importorskip("rdkit.Chem.AllChem")
     rng, kinds = np.random.default_rng(0), []
-    for smiles in ("F[C@H](Cl)[C@H](Br)O", "F[C@H](Cl)[C@@H](Br)O"):
+    for smiles in both:
         mol = Chem.AddHs(Chem.MolFromSmiles(smiles))
         Chem.EmbedMolecule(mol, randomSeed=1)
         Chem.MMFFOptimizeMolecule(mol)
@@ -70,7 +77,8 @@ def test_diastereomers_are_told():
     symbols = [atom.GetSymbol() for atom in mol.GetAtoms()]
     with pytest.warns(DataWarning, match="several kinds"):
         describe(np.concatenate(kinds), species=symbols)
-    assert not describe(kinds[0], species=symbols).warnings
+    for right in kinds:
+        assert not describe(right, species=symbols).warnings
 
 
 def test_hands_are_counted():
@@ -90,21 +98,32 @@ def test_hands_are_counted():
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        (lambda x: np.column_stack([np.arange(len(x)), x]), "'1' counts the rows"),
+        (lambda x: np.column_stack([np.arange(len(x)), x]), "'1' counts, names"),
         (lambda x: np.column_stack([x, np.ones(len(x))]), "'4' is constant"),
         (lambda x: np.column_stack([x, x[:, 0] - x[:, 2]]), "'1', '3', '4' each is a"),
         (lambda x: np.round(np.column_stack([x, x[:, 0] - x[:, 2]]), 2), "each is a"),
         (lambda x: x * np.array([1, 1, 1e5]), "'3' is .* times as wide as '1'"),
         (lambda x: np.concatenate([x, x[:9]]), "9 of them repeated"),
-        (lambda x: with_column(x, 0.1 * np.arange(300)), "'3' counts the rows"),
+        (lambda x: with_column(x, 0.1 * np.arange(300)), "'3' counts, names"),
         (lambda x: with_column(x, np.arange(300) % 2), "'3' has few values"),
         (lambda x: with_column(x, np.where(x[:, 2] > 2, -999, x[:, 2])), "'3' .* far"),
-        (lambda x: with_column(x, np.cumsum(1 + (x[:, 2] > 0))), "'3' counts the rows"),
-        (lambda x: with_column(x, np.arange(300) % 150), "'3' counts the rows"),
+        (lambda x: with_column(x, np.cumsum(1 + (x[:, 2] > 0))), "'3' counts, names"),
+        (lambda x: with_column(x, np.arange(300) % 150), "'3' counts, names"),
         (lambda x: with_column(x, np.argsort(x[:, 2]) % 12), "few values"),
-        (lambda x: with_column(x, 20240101 + np.argsort(x[:, 2]) % 28), "holds dates"),
+        (
+            lambda x: with_column(x, 20240101 + np.argsort(x[:, 2]) % 28),
+            "names or dates",
+        ),
         (lambda x: with_column(x, np.where(x[:, 2] == x[7, 2], -999, x[:, 2])), "far"),
         (lambda x: with_column(x, np.where(x[:, 2] > 2, 99, x[:, 2])), "'3' .* far"),
+        (
+            lambda x: with_column(x, np.where(x[:, 2] > 1.5, 0, 9 + x[:, 2])),
+            "'3' .* far",
+        ),
+        (lambda x: with_column(x, codes(x[:, 2])), "'3' .* far"),
+        (lambda x: with_column(x, np.exp(x[:, 0])), "'1', '3' each is a function"),
+        (lambda x: np.vstack([x, x.sum(axis=0)]), "Row 301 sums up"),
+        (lambda x: np.vstack([x, x.mean(axis=0), x.std(axis=0)]), "Row 301 sums up"),
     ],
 )
 def test_columns_that_are_off(change, cause):
@@ -122,6 +141,51 @@ def test_columns_that_are_off(change, cause):
 
 def with_column(x, column):
     return np.column_stack([x[:, :2], column])
+
+
+def codes(x):
+    """Counts, in some rows 77 and 99 for answers that were not given."""
+    return np.where(x > 1.8, 99, np.where(x > 1.4, 77, np.abs(8 * x).round()))
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [("patient_id", "paid"), ("time [s]", "lifetime_of_x"), ("lp__", "lp"),
+     ("log_prob", "logP"), ("logwt", "log_weight"), ("-logpost"[1:], "post")],
+)  # fmt: skip
+def test_columns_that_are_no_variables_are_known_by_name(name, right):
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    x[:, 1] = np.cumsum(np.exp(x[:, 1])) if "time" in name else x[:, 1]
+    if name == "patient_id":
+        x[:, 1] = np.random.default_rng(1).permutation(2000)[:200]
+    with pytest.warns(DataWarning, match="leave it out by --columns") as caught:
+        describe(x, columns=("x", name))
+    assert name in str(caught[0].message)
+    assert not describe(x, columns=("x", right)).warnings
+
+
+def test_rounded_rows_repeat_by_chance_and_copies_do_not():
+    rng = np.random.default_rng(0)
+    lengths = (5.8 + 0.8 * rng.normal(size=(200, 2))).round(1)
+    rain = np.where(lengths > 5.6, 0, np.exp(lengths).round(1))  # often none
+    for right in (lengths, rng.poisson(9, (200, 2)).astype(float), rain):
+        found = describe(right.astype(np.float32), columns=("a", "b"))
+        assert found.numbers["num_repeated"] > 20
+        assert not found.warnings
+        copied = rng.normal(size=(200, 2))[np.r_[:180, :20]]
+        with pytest.warns(DataWarning, match="20 of them repeated.*Markov chain"):
+            describe(copied, columns=("a", "b"))
+
+
+@pytest.mark.parametrize("shape", [(3, 200), (4, 100, 5)])
+def test_few_rows_of_many_numbers_are_named(shape):
+    x = np.random.default_rng(0).normal(size=shape)
+    with pytest.warns(DataWarning, match="transpose .* or stack the draws"):
+        describe(x)
+    assert not describe(np.moveaxis(x, 1, 0)).warnings
+    assert not describe(
+        np.ones((3, 40, 40, 1)) * x.ravel()[:3, None, None, None]
+    ).warnings
 
 
 @pytest.mark.parametrize(("period", "span"), [(6.2832, 360), (360, 6.28)])
@@ -158,6 +222,56 @@ def test_atoms_in_a_cell_have_a_unit_and_forces_that_balance(scale, moved, cause
     with pytest.warns(DataWarning, match=cause) if cause else nullcontext():
         found = describe(points, group=group, species=["Cu"] * 32, forces=forces)
     assert (cause in str(found.warnings)) if cause else not found.warnings
+    if scale == 1:
+        assert not describe(points, group=group, species=["Cu"] * 32).warnings
+
+
+def test_bonds_of_hydrogen_that_are_constrained_are_named():
+    rng, symbols = np.random.default_rng(0), atoms_of("CH2O")
+    angle, length = rng.normal(2.1, 0.08, (60, 2)), rng.normal(1.2, 0.02, 60)
+    for width in (0.0, 0.02):
+        bonds = rng.normal(1.1, width, (60, 2))
+        x = np.zeros((60, 4, 3))
+        x[:, 1, 0] = length
+        x[:, 2:, 0], x[:, 2:, 1] = (
+            bonds * np.cos(angle),
+            bonds * np.sin(angle) * [1, -1],
+        )
+        x = x.round(3)
+        if width:
+            assert not describe(x, species=symbols).warnings
+            continue
+        with pytest.warns(DataWarning, match="without constraints"):
+            describe(x, species=symbols)
+    relaxed = x[:1] + 2e-4 * rng.normal(size=x.shape)
+    relaxed[:, 2:, 0] -= 0.01 * rng.normal(size=(60, 1))
+    assert not describe(relaxed, species=symbols).warnings
+
+
+def test_molecules_that_a_cell_wraps_are_named(molecules):
+    symbols, positions = molecules
+    inside = (positions + np.random.default_rng(0).uniform(0, 9, (30, 1, 3))) % 9
+    with pytest.warns(DataWarning, match="in parts: leave those out, or undo"):
+        describe(inside, species=symbols)
+    pairs = np.concatenate([positions, positions + [0, 0, 5]], axis=1)
+    found = describe(pairs, species=[*symbols, *symbols])
+    assert "30 in parts" in str(found)
+    assert not found.warnings
+
+
+def test_calculations_that_failed_are_named(molecules):
+    symbols, positions = molecules
+    rng = np.random.default_rng(0)
+    energies, forces = -40 + 0.1 * rng.normal(size=30), 0 * positions
+    right = {"species": symbols, "energies": energies}
+    assert not describe(positions, **right).warnings
+    with pytest.warns(DataWarning, match="leave failed calculations out"):
+        describe(
+            positions, **right | {"energies": np.where(energies > -39.9, 0, energies)}
+        )
+    forces[:25, 0, 0], forces[:25, 1, 0] = 1, -1
+    with pytest.warns(DataWarning, match="leave failed calculations out"):
+        describe(positions, species=symbols, forces=forces)
 
 
 def test_what_does_not_fit_the_data_is_refused(molecules):

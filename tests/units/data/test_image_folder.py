@@ -86,3 +86,33 @@ def test_a_folder_that_does_not_do_is_refused(make, words, tmp_path):
     make(tmp_path)
     with pytest.raises(DataError, match=words):
         read_image_folder(tmp_path)
+
+
+def test_folders_that_are_hidden_are_left_out_and_splits_are_no_classes(tmp_path):
+    for folder in ("", ".ipynb_checkpoints"):
+        for name in ("1.png", "2.png"):
+            save(tmp_path / "one" / folder / name)
+    assert read_image_folder(tmp_path / "one")[1] is None
+    for name in ("Train", "test"):
+        save(tmp_path / "two" / name / "1.png")
+    with pytest.raises(DataError, match="split or masks: give one"):
+        read_image_folder(tmp_path / "two")
+    save(tmp_path / "two" / "trains" / "1.png")
+    assert image_classes(tmp_path / "two") == ("Train", "test", "trains")
+
+
+@pytest.mark.parametrize("kind", ["frames", "turned"])
+def test_images_of_many_frames_or_turned_by_exif_are_refused(kind, tmp_path):
+    upright, image = Image.fromarray(COLOR), Image.fromarray(COLOR)
+    for turn in (1, 6):
+        image.getexif()[274] = turn
+        image.save(tmp_path / "1.jpg", exif=image.getexif())
+        upright.save(tmp_path / "2.jpg")
+        if turn == 1:
+            assert len(read_image_folder(tmp_path)[0]) == 2
+    if kind == "frames":
+        upright.save(tmp_path / "1.jpg")
+        other = [Image.fromarray(COLOR + 50)]
+        upright.save(tmp_path / "0.gif", save_all=True, append_images=other)
+    with pytest.raises(DataError, match="has frames, or EXIF turns it"):
+        read_image_folder(tmp_path)

@@ -85,6 +85,9 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
         ("a,a,b\nx,y,x\n1,2,3\n4,5,6\n", {}, "with names in one line"),
         ("x,y\nnm,s\n1,2\n3,4\n", {}, "units into the first line"),
         ("x,y\n1,NA\n3,4\n", {}, "Leave out these rows"),
+        ("x,y\n#N/A,2\n3,4\n5,6\n", {}, "has 'nan' in data row 1"),
+        ("x,y\n1,2\n#DIV/0!,4\n5,6\n", {}, "'#DIV/0!' in data row 2"),
+        ("x,y\ns1,2\ns2,4\n", {}, "or leave out the column"),
         ("x,y\n1,2024-01-31\n3,2024-02-01\n", {}, "Leave out dates"),
         ('x,y\n1,2\n3,"125,730.22"\n', {}, "no marks of thousands"),
         ("x,y\n1,2%\n3,4%\n", {}, "Write the number alone"),
@@ -139,6 +142,7 @@ INDEXED = [
 ]
 AS_XY = [
     XY,
+    XY.replace("x,y", "#x,y"),
     "\ufeff" + XY.replace(",", ";").replace(".", ",").replace("\n", "\r\n"),  # Excel
     XY.replace(",", "\t").replace(".", ","),
     "# one\n\n# two\n" + XY.replace("3,", "# three\n3,") + "# four\n",
@@ -159,6 +163,11 @@ def test_tables_of_other_programs(text, file):
     assert table.columns == ("x", "y")
     assert np.allclose(table.points, [[1.5, 2], [3, 4.5], [5, 6]])
     assert bool(table.notes) == (text in INDEXED)
+
+
+def test_a_minus_of_typesetters_is_one(file):
+    table = read_table(file("x,y\n−1.5,2\n3,−4.5e−1\n"))
+    assert np.allclose(table.points, [[-1.5, 2], [3, -0.45]])
 
 
 def test_a_comment_of_other_words_than_columns_names_none(file):

@@ -330,10 +330,20 @@ def test_fixed_atoms_are_refused(name, tmp_path):
 def test_forces_in_place_of_positions(read):
     with pytest.raises(XYZError, match="no positions in Angstrom"):
         read(frame(positions=0.01 * WATER), "cp2k-frc-1.xyz")
-    for title in ("Forces [eV/A]", "FRC i = 3, time = 2.0", "velocities"):
+    orca, i_pi = (
+        "ORCA AIMD {} Step 1, t=0.5 fs",
+        "# CELL(abcABC): 9 Step: 1 {}{{ev/ang}}",
+    )
+    for title in (
+        "Forces [eV/A]", "FRC i = 3, time = 2.0", "velocities", orca.format("Force"),
+        i_pi.format("forces"), i_pi.format("velocities"),
+    ):  # fmt: skip
         with pytest.raises(XYZError, match="line 2: no positions"):
             read(frame(title))
-    for title in ("forces = 0.01", "Forces converged", "max force 0.1", "frc: 0.1"):
+    right = [orca.format("Position"), i_pi.format("positions"), "no forces {x}"]
+    for title in (
+        "forces = 0.01", "Forces converged", "max force 0.1", "frc: 0.1", *right
+    ):  # fmt: skip
         assert len(read(frame(title))) == 1
     with pytest.raises(XYZError, match="line 3: .*decimal points.*O 0,0"):
         read(frame().replace(".", ","))
