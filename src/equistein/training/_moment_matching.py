@@ -43,7 +43,7 @@ def match_moments(
             if not worse.any():
                 break
             for i in np.flatnonzero(worse):  # what is left if it stays as it is
-                column = covariance[:, i] / covariance[i, i]
+                column = covariance[:, i] / max(covariance[i, i], 1e-300)
                 covariance = covariance - np.outer(column, covariance[i])
                 covariance[i] = covariance[:, i] = 0
         found, energy = stepped, energy.with_coefficients(stepped.coefficients)
