@@ -101,9 +101,8 @@ class LinearModel:
         )  # fmt: skip
         fitted = dataclasses.replace(fitted, generator=generator)
         num, solution = self.settings.moment_samples, fitted.solutions[0]
-        is_known = self.forces is not None or labels is not None
         is_few = _SAMPLES * solution.num_effective <= num
-        if is_few and not is_known and not fitted.group.is_periodic:
+        if is_few and labels is None and not fitted.group.is_periodic:
             fitted = fitted.match_moments(key, data, num_samples=num)
         return with_about(fitted, self.about)
 

@@ -149,8 +149,8 @@ class LinearSettings(AbstractSettings):
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
         moment_samples: Samples by which `Fitted.match_moments` corrects the solve; 0
-            for none. Not with forces, with classes, in a cell, or if they are fewer
-            than 20 for each effective parameter.
+            for none. Not with classes, in a cell, or if they are fewer than 20 for
+            each effective parameter.
         sample_steps: Steps of annealed sequential Monte Carlo to draw new samples; in
             a cell, of chains before their first sample.
     """

@@ -12,6 +12,7 @@ from equistein.energies import LinearSolution
 from equistein.training._fit_linear import LinearData
 from equistein.training._fitted import Fitted
 
+_SURE = 0.1  # kT, of the standard error of an energy
 _LEAST = 0.3  # of samples and of data, that they are worth with weights
 _ROUNDS, _STEPS = 5, 20
 
@@ -32,6 +33,8 @@ def match_moments(
     # Samples may lack a region: data, too, must be worth something with weights.
     known = energy.features.in_double(source.some) - mean / total
     first = found = fitted.solutions[0]
+    if np.median(first.errors(known)) < _SURE:
+        return fitted
     for number in range(_ROUNDS):
         points = fitted.sample(jr.fold_in(key, number), num_samples)
         gaps = energy.features.in_double(points) - mean / total

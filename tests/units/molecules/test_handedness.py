@@ -71,7 +71,7 @@ class Mirrored(es.training.AbstractGenerator):
 @pytest.mark.parametrize("mirrored", [0.0, 0.5])
 def test_samples_have_one_hand_if_the_data_have(mirrored, tmp_path, single_precision):
     data = dataset(frames(60, mirrored=mirrored))
-    settings = es.models.LinearSettings()
+    settings = es.models.LinearSettings(moment_samples=0)
     model = es.models.for_dataset(jr.key(0), data, settings)
     fitted = model.fit(0, data.points, progress=False)
     fitted.save(tmp_path / "model.eqx")
