@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib.util
 import math
 import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,7 +38,7 @@ class AbstractConfig:
     """Settings of an experiment: numbers, strings, and tuples of them.
 
     Numbers are positive. A class names the fields that may be zero as well, those that
-    are at most 1, and the words of which others may consist.
+    are at most 1 or at least 2, and the words of which others may consist.
 
     Attributes:
         num_seeds: The number of seeds, counted up from the run's seed.
@@ -47,6 +48,7 @@ class AbstractConfig:
 
     or_zero: ClassVar[Sequence[str]] = ()
     fractions: ClassVar[Sequence[str]] = ()
+    several: ClassVar[Sequence[str]] = ()
     words: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self):
@@ -56,6 +58,11 @@ class AbstractConfig:
                 raise ValueError(
                     f"`{name}` must be of {', '.join(known)}, but got "
                     f"{getattr(self, name)!r}."
+                )
+        for name in self.several:
+            if getattr(self, name) < 2:
+                raise ValueError(
+                    f"`{name}` must be at least 2, but got {getattr(self, name)!r}."
                 )
         for name in (field.name for field in dataclasses.fields(self)):
             value, zero = getattr(self, name), name in self.or_zero
@@ -190,8 +197,9 @@ class Experiment:
         metrics: What each metric is.
         compare: From the configuration and the outcomes, further metrics by the name
             of the entry, each with one value a seed, that need several entries.
-        check: From a configuration, raise `ValueError` for what the stages need and do
-            not have, before anything is written.
+        needs: The packages without which it cannot run, and the extras they come with.
+        check: From a configuration, raise `ValueError` for what else the stages need
+            and do not have, before anything is written.
     """
 
     name: str
@@ -204,6 +212,7 @@ class Experiment:
     metrics: Mapping[str, Metric] = dataclasses.field(default_factory=lambda: METRICS)
     choice: str = ""
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
+    needs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     check: Callable[[Any], object] = lambda config: None
 
     def stages(
@@ -214,6 +223,11 @@ class Experiment:
         Raises:
             ValueError: If the configuration, or something that it needs, is invalid.
         """
+        for package, extra in self.needs.items():
+            if not has_package(package):
+                raise ValueError(
+                    f"{self.name} needs {package}: pip install 'equistein[{extra}]'."
+                )
         self.check(config)
         stages = {}
         for entry in self.entries(config):
@@ -263,6 +277,11 @@ class Experiment:
             headlines=self.headlines,
             **about,
         )
+
+
+def has_package(name: str) -> bool:
+    """Return whether a package is installed, without importing it."""
+    return importlib.util.find_spec(name) is not None
 
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:

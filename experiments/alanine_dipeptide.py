@@ -2,9 +2,9 @@
 
 import dataclasses
 import functools
-import importlib.util
 import pathlib
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,21 +67,7 @@ class AlanineDipeptideConfig(AbstractConfig):
     num_gaussians: int = 5
     num_frames: int = 6_000
 
-    def __post_init__(self):
-        """Raise `ValueError` for settings that do not go together."""
-        super().__post_init__()
-        if self.num_temperatures < 2 or self.num_chains < 2:
-            raise ValueError(
-                "`num_temperatures` and `num_chains` must be at least 2, but got "
-                f"{self.num_temperatures} and {self.num_chains}."
-            )
-
-
-def check(config: AlanineDipeptideConfig) -> None:
-    """Raise `ValueError` where OpenMM is not installed."""
-    del config
-    if importlib.util.find_spec("openmm") is None:
-        raise ValueError("This needs OpenMM: pip install 'equistein[openmm]'.")
+    several: ClassVar[Sequence[str]] = ("num_temperatures", "num_chains")
 
 
 class Molecule(NamedTuple):
@@ -301,7 +287,7 @@ ALANINE_DIPEPTIDE = Experiment(
         "paper": AlanineDipeptideConfig(num_seeds=5, num_rounds=2_000, num_chains=32),
     },
     entries=entries,
-    check=check,
+    needs={"openmm": "openmm"},
     metrics=METRICS | _NEW,
     figures=(
         Figure(

@@ -18,6 +18,7 @@ from equistein.samplers import (
 from experiments._engine import (
     Entry,
     Experiment,
+    has_package,
     Key,
     Keys,
     Particles,
@@ -36,7 +37,6 @@ from experiments._hard_mixture_samplers import (
     tempering,
     weights_of_modes,
 )
-from experiments._sampling import has_blackjax
 
 _WIDE_REACH = 4.5
 _WIDE_SEEDS = 3  # at most
@@ -95,7 +95,7 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
         ),
         chains("svgd", svgd, config.num_svgd_particles, steps, steps - 1, _SVGD),
     ]  # fmt: skip
-    if has_blackjax():
+    if has_package("blackjax"):
         import blackjax
 
         nuts, steps = from_blackjax(blackjax.nuts), config.nuts_steps

@@ -24,9 +24,9 @@ from equistein.networks import NoiseMLP
 from equistein.runs import FLOOR, Outcome
 from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
 from equistein.training import Fitted
-from experiments._engine import Entry, Experiment, Key, Particles, Trial
+from experiments._engine import Entry, Experiment, has_package, Key, Particles, Trial
 from experiments._figures import configurations, histograms
-from experiments._sampling import augmented, has_blackjax
+from experiments._sampling import augmented
 from experiments._systems import (
     CloudConfig,
     described,
@@ -127,7 +127,7 @@ def corrected(key: Key, points: Particles, evaluations: int) -> Particles:
     directions, Langevin steps of the length that stiff ones allow would not see.
     """
     num, project = evaluations - 1, _TARGET.group.project  # a first look also
-    if has_blackjax() and num >= _TRAJECTORY:
+    if has_package("blackjax") and num >= _TRAJECTORY:
         import blackjax
 
         chains = from_blackjax(

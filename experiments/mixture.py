@@ -15,6 +15,7 @@ from experiments._engine import (
     EXACT,
     Experiment,
     Figure,
+    has_package,
     Key,
     Particles,
     Shown,
@@ -28,7 +29,6 @@ from experiments._mixture_samplers import (
     NUM_FLOORS,
     Samplers,
 )
-from experiments._sampling import has_blackjax
 
 
 def entries(config: MixtureConfig) -> list[Entry]:
@@ -74,7 +74,7 @@ def entries(config: MixtureConfig) -> list[Entry]:
         "svgd": (partial(known.svgd, plain, few), _SVGD),
         "svgd-many": (partial(known.svgd, plain, many), _MANY),
     }
-    if not has_blackjax():
+    if not has_package("blackjax"):
         del samplers["nuts"]
     return [
         Entry(FLOOR, floor, label="as many exact samples", num_seeds=NUM_FLOORS),

@@ -17,7 +17,6 @@ from equistein.models import denoising_model, DenoisingSettings, for_data
 from equistein.molecules import (
     atomic_numbers_of,
     atoms_of,
-    has_rdkit,
     infer_bonds,
     symbols_of,
 )
@@ -107,12 +106,7 @@ class MoleculesConfig(AbstractConfig):
 
 
 def check(config: MoleculesConfig) -> None:
-    """Raise `ValueError` for a formula or tools that are invalid."""
-    if not has_rdkit():
-        raise ValueError(
-            "This experiment needs RDKit, which judges and draws molecules: "
-            "pip install 'equistein[molecules]'."
-        )
+    """Raise `ValueError` for a formula that is invalid."""
     counts = collections.Counter(atoms_of(config.formula))
     if set(counts) - set("HCNOF") or counts["C"] < 2 or not counts["O"]:
         raise ValueError(
@@ -304,5 +298,6 @@ MOLECULES = Experiment(
             "training", "denoising_loss", "denoising loss", x_label="epoch", log_y=True
         ),
     ),
+    needs={"rdkit": "molecules"},
     check=check,
 )  # fmt: skip

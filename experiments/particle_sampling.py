@@ -11,6 +11,7 @@ from equistein.runs import FLOOR, Outcome, seed_outcome
 from experiments._engine import (
     Entry,
     Experiment,
+    has_package,
     Keys,
     Particles,
     side_by_side,
@@ -21,7 +22,6 @@ from experiments._engine import (
 from experiments._figures import configurations, curves, histograms
 from experiments._particle_config import ANNEALED, CHAINS, needs_blackjax, SystemConfig
 from experiments._particle_samplers import over_budgets, Snapshot, through_budgets
-from experiments._sampling import has_blackjax
 from experiments._systems import reference, System, SYSTEMS
 
 _NUM_DRAWS = 50  # of exact samples, in all, for the floor
@@ -82,7 +82,7 @@ def check(config: SystemConfig) -> None:
 
 def _that_can_run(config: SystemConfig) -> list[str]:
     """Return the samplers, without those of BlackJAX where it is not installed."""
-    there = has_blackjax()
+    there = has_package("blackjax")
     return [n for n in config.samplers if there or not needs_blackjax(config, n)]
 
 

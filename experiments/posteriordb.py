@@ -218,6 +218,7 @@ POSTERIORDB = Experiment(
     | {"chose_hmc": Metric("whether HMC was chosen where no evidence is asked for")},
     headlines=("mean_error", "sd_error", "direct_over_nuts"),
     entries=entries,
+    needs={"numpyro": "bayes"},
     check=_check,
     figures=(
         Figure(
