@@ -42,7 +42,8 @@ class MixtureConfig(SMCConfig):
     Attributes:
         num_components: The components of the mixture that is sampled.
         evidence_components: The numbers of components whose evidence is compared.
-        num_draws: The draws of each sampler of chains that are looked at.
+        num_draws: The draws of each sampler of chains that are looked at; the most
+            particles of vanilla SVGD where it has as many as there are copies.
         num_reference: The draws of the reference, and of that of the floor.
         reference_runs: The runs of tempering that each of these is made of.
         num_temperatures: Those of tempering.
@@ -51,8 +52,6 @@ class MixtureConfig(SMCConfig):
         every: The number of them between two draws of a chain.
         nuts_steps: The transitions of each.
         num_particles: The particles of SVGD.
-        most_particles: Those of vanilla SVGD where it has as many as there are
-            copies of the others, at most.
         svgd_steps: Its steps.
     """
 
@@ -70,7 +69,6 @@ class MixtureConfig(SMCConfig):
     num_moves: int = 20
     nuts_steps: int = 300
     num_particles: int = 64
-    most_particles: int = 512
     svgd_steps: int = 1_000
 
     def __post_init__(self):
@@ -116,7 +114,7 @@ class Samplers:
     def start(self, key: Key) -> Particles:
         """Return draws from the prior, enough for any of the samplers."""
         config = self.config
-        num = max(config.num_chains, config.num_particles, config.most_particles)
+        num = max(config.num_chains, config.num_particles, config.num_draws)
         return self.posterior.draw_start(key, num)  # type: ignore[misc]
 
     def default(self, key: Key) -> PosteriorSamples:

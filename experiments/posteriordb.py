@@ -40,8 +40,7 @@ class PosteriordbConfig(AbstractConfig):
         num_steps: The steps of its tempering.
         num_draws: The draws of a chain.
         nuts_chains: The chains of NumPyro's NUTS.
-        nuts_warm_up: The steps of its warm-up.
-        nuts_draws: The draws of a chain.
+        nuts_draws: The steps of its warm-up, and then the draws of a chain.
     """
 
     num_seeds: int = 1
@@ -50,7 +49,6 @@ class PosteriordbConfig(AbstractConfig):
     num_steps: int = 2_000
     num_draws: int = 200
     nuts_chains: int = 4
-    nuts_warm_up: int = 1_000
     nuts_draws: int = 1_000
 
     words: ClassVar[Mapping[str, Collection[str]]] = {"posteriors": tuple(MODELS)}
@@ -142,7 +140,7 @@ def _nuts(config: PosteriordbConfig, model: Model, key: Key) -> tuple[Any, int]:
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         mcmc = MCMC(
             NUTS(potential_fn=lambda z: -model.posterior.log_density(z)),
-            num_warmup=config.nuts_warm_up, num_samples=config.nuts_draws,
+            num_warmup=config.nuts_draws, num_samples=config.nuts_draws,
             num_chains=config.nuts_chains, chain_method="vectorized",
             progress_bar=False,
         )  # fmt: skip
@@ -200,8 +198,7 @@ POSTERIORDB = Experiment(
     presets={
         "smoke": PosteriordbConfig(
             posteriors=("eight_schools-eight_schools_noncentered", "arK-arK"),
-            num_chains=8, num_steps=80, num_draws=20, nuts_chains=2, nuts_warm_up=20,
-            nuts_draws=20,
+            num_chains=8, num_steps=80, num_draws=20, nuts_chains=2, nuts_draws=20,
         ),
         "quick": PosteriordbConfig(
             posteriors=tuple(
