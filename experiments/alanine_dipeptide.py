@@ -131,9 +131,9 @@ def sample(
 
 
 @functools.cache
-def tempered(config: AlanineDipeptideConfig, trial: Trial) -> list[Samples]:
+def tempered(config: AlanineDipeptideConfig, seed: int) -> list[Samples]:
     """Return the runs of tempering, which the learned energies also need."""
-    return sample(config, trial, tempers=True)
+    return sample(config, Trial("tempering", 0, seed), tempers=True)
 
 
 def basins(free: FreeEnergy) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
 
 def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> Outcome:
     """Fit an energy to frames; compare its forces with those of the force field."""
-    same = Trial("tempering@0", 0, trial.seed)  # as drawn by the other entry
-    frames = jnp.concatenate([part.particles for part in tempered(config, same)])
+    parts = tempered(config, trial.seed)
+    frames = jnp.concatenate([part.particles for part in parts])
     frames = frames[jr.permutation(trial.key(2), len(frames))]
     num = min(config.num_frames, len(frames) - min(_HELD_OUT, len(frames) // 2))
     density, _, numbers, bonds = molecule(config.kelvin)
@@ -204,14 +204,12 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
 
 def entries(config: AlanineDipeptideConfig) -> list[Entry]:
     """Return tempering, chains alone, and learned energies."""
-
-    def tempering(trial: Trial) -> Outcome:
-        own = Trial(f"tempering@{trial.index}", trial.index, trial.seed)
-        return describe(config, tempered(config, own))
-
     kelvin = f"{config.hottest:.0f} K"
     return [
-        Entry("tempering", tempering, f"Ladders of HMC up to {kelvin}.", trains=True),
+        Entry(
+            "tempering", lambda trial: describe(config, tempered(config, trial.seed)),
+            f"Ladders of HMC up to {kelvin}.", trains=True,
+        ),
         Entry(
             "hmc", lambda trial: describe(config, sample(config, trial, tempers=False)),
             "Chains alone, as many as tempering has at all temperatures.", trains=True,
