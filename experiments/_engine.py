@@ -59,23 +59,20 @@ class AbstractConfig:
                     f"`{name}` must be of {', '.join(known)}, but got "
                     f"{getattr(self, name)!r}."
                 )
-        for name in self.several:
-            if getattr(self, name) < 2:
-                raise ValueError(
-                    f"`{name}` must be at least 2, but got {getattr(self, name)!r}."
-                )
         for name in (field.name for field in dataclasses.fields(self)):
-            value, zero = getattr(self, name), name in self.or_zero
-            fraction = name in self.fractions
+            value, fraction = getattr(self, name), name in self.fractions
+            zero, several = name in self.or_zero, name in self.several
+            least = "at least 2" if several else f"positive{' or zero' if zero else ''}"
             if value == ():
                 raise ValueError(f"`{name}` must not be empty.")
             for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(number, bool) or not isinstance(number, int | float):
                     continue
                 most = number <= 1 if fraction else number < math.inf
-                if not most or not (number > 0 or (zero and number == 0)):
+                enough = number > several or (zero and number == 0)
+                if not (enough and most):
                     raise ValueError(
-                        f"`{name}` must be positive{' or zero' if zero else ''} and "
+                        f"`{name}` must be {least} and "
                         f"{'at most 1' if fraction else 'finite'}, but got {value!r}."
                     )
 
@@ -146,16 +143,14 @@ def sampled(
 
 
 def side_by_side(
-    starts: Callable[[Keys], Starts],
+    start: Callable[[Key], Particles],
     sample: Callable[[Keys, Starts], Sequence[Outcome]],
 ) -> Stages:
     """Return what does the same for all seeds at once."""
 
     def stages(trials: Sequence[Trial]) -> Sequence[Outcome]:
-        start_keys, keys = (
-            jnp.stack([trial.key(purpose) for trial in trials]) for purpose in (0, 1)
-        )
-        return sample(keys, starts(start_keys))
+        starts = jnp.stack([start(trial.key(0)) for trial in trials])
+        return sample(jnp.stack([trial.key(1) for trial in trials]), starts)
 
     return stages
 

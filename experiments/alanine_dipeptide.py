@@ -156,12 +156,10 @@ def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
     density = molecule(config.kelvin).density
     free = free_energy(parts, _TORSIONS.angles, _EDGES)
     points = jnp.concatenate([part.particles for part in parts])
-    history = {name: np.array([part.history[name][-1] for part in parts])
-               for name in ("acceptance", "evaluations")}  # fmt: skip
     numbers = basins(free) | {
         "virial": virial(density, points),
-        "acceptance": history["acceptance"].mean(),
-        "evaluations": config.num_chains * int(history["evaluations"][-1]),
+        "acceptance": np.mean([part.history["acceptance"][-1] for part in parts]),
+        "evaluations": config.num_chains * int(parts[-1].history["evaluations"][-1]),
     }
     if "barrier" in parts[-1].history:
         averages = thermal_averages(parts, [1.0])

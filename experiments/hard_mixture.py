@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax.numpy as jnp
 import numpy as np
 
 from equistein.kernels import RBF
@@ -52,9 +51,6 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
     def start(key: Key) -> Particles:
         return target.start(key, num_starts)
 
-    def starts(keys: Keys) -> Starts:
-        return jnp.stack([start(key) for key in keys])
-
     def floor(trial: Trial) -> Outcome:
         points = target.sample(trial.key(2), config.num_exact)
         return outcome_of(
@@ -71,7 +67,7 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
             )  # fmt: skip
             return [averaged(target, samples[i], after) for i in range(len(keys))]
 
-        return Entry(name, side_by_side(starts, sample), note, together=True)
+        return Entry(name, side_by_side(start, sample), note, together=True)
 
     half = chain_steps // 2
     svgd = SVGD(RBF(), vector_adam(_SVGD_STEP))

@@ -141,7 +141,7 @@ MIXTURE = Experiment(
         ),
         "quick": MixtureConfig(),
         "paper": MixtureConfig(
-            num_seeds=10, evidence_components=(2, 3, 4, 5, 6), reference_runs=4,
+            num_seeds=10, evidence_components=(2, 3, 4, 5, 6),
             num_chains=64, num_steps=10_000, every=50, num_smc_particles=8_192,
             num_moves=40, nuts_steps=2_000, svgd_steps=5_000,
         ),

@@ -1,7 +1,7 @@
 """Samplers of particle systems over budgets of evaluations: DW-4, LJ-13, LJ-55."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,16 +50,13 @@ def entries(config: SystemConfig) -> list[Entry]:
         run = over_budgets if name in ANNEALED else through_budgets
         looks = run(config, system, name)
 
-        def starts(keys: Keys) -> Starts:
-            return jnp.stack([system.target.start(key, num) for key in keys])
-
         def sample(keys: Keys, start: Starts) -> list[Outcome]:
             return [
                 _outcome(config, system, snapshots[-1][0], snapshots)
                 for snapshots in looks(keys, start)
             ]
 
-        return side_by_side(starts, sample)
+        return side_by_side(lambda key: system.target.start(key, num), sample)
 
     notes = ANNEALED | CHAINS
     return [
@@ -110,28 +107,6 @@ def _outcome(
         metrics["evaluations"] = history["step"][-1]
     arrays = {"energies": system.energy(points)}
     return seed_outcome(metrics, points, history=history, arrays=arrays)
-
-
-def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
-    """Return after how many evaluations each sampler has MALA's final quality.
-
-    The smallest budget at which the energy distance, averaged over the seeds, is
-    within a tenth of MALA's at its last; infinite where it never is.
-    """
-    if "mala" not in outcomes:
-        return {}
-    level = 1.1 * outcomes["mala"].history["energy_w2"][:, -1].mean()
-
-    def first(outcome: Outcome) -> float:
-        good = outcome.history["energy_w2"].mean(axis=0) <= level
-        spent = outcome.history["step"].mean(axis=0)
-        return float(np.min(np.where(good, spent, np.inf)))
-
-    return {
-        name: {"evaluations_to_mala": np.full(config.num_seeds, first(outcome))}
-        for name, outcome in outcomes.items()
-        if outcome.history
-    }
 
 
 _DW4 = SystemConfig()
@@ -216,6 +191,5 @@ PARTICLE_SAMPLING = Experiment(
         ),
         configurations(8, caption="Samples of each sampler, not aligned."),
     ),
-    headlines=("energy_w2", "distance_tv", "geometric_w2", "evaluations_to_mala"),
-    compare=compare,
+    headlines=("energy_w2", "distance_tv", "geometric_w2"),
 )  # fmt: skip
