@@ -31,6 +31,7 @@ from experiments._posteriordb_multimodal import (
 from experiments._posteriordb_regressions import (
     as_named,
     Data,
+    finite,
     normal,
     parameters,
     Parts,
@@ -238,11 +239,6 @@ def _solve(rate: Callable, start: Array, step: float, num: int) -> Array:
     return jax.lax.scan(inner, start, indices)[1][_SUBSTEPS - 1 :: _SUBSTEPS]
 
 
-def _finite(value: Scalar) -> Scalar:
-    """Return minus infinity in place of what is not finite."""
-    return jnp.where(jnp.isfinite(value), value, -jnp.inf)
-
-
 def _lotka_volterra(data: Data) -> Parts:
     logs, first = jnp.log(data["y"]), jnp.log(data["y_init"])
 
@@ -262,7 +258,7 @@ def _lotka_volterra(data: Data) -> Parts:
         prior += normal(log_sigma, -1.0) - jnp.sum(log_sigma)
         prior += normal(start, np.log(10)) - jnp.sum(start)
         seen = normal(first, start, v["sigma"]) + normal(logs, z, v["sigma"][None])
-        return _finite(prior + seen)
+        return finite(prior + seen)
 
     positive = ("theta", "z_init", "sigma")
     flat = parameters(positive, theta=(4,), z_init=(2,), sigma=(2,))
@@ -280,7 +276,7 @@ def _elimination(data: Data) -> Parts:
         c = _solve(rate, jnp.zeros_like(v["k_a"]), 0.5, len(logs))
         prior = sum(cauchy.logpdf(v[name]) for name in positive)
         mean = jnp.log(jnp.maximum(c, _LEAST))
-        return _finite(prior + normal(logs, mean, v["sigma"]))
+        return finite(prior + normal(logs, mean, v["sigma"]))
 
     positive = ("k_a", "K_m", "V_m", "sigma")
     return parameters(positive), density, as_named

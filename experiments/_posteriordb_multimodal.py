@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from equistein.posteriors import Parameters
 from experiments._engine import Scalar
-from experiments._posteriordb_regressions import Data, normal, Parts, Values
+from experiments._posteriordb_regressions import Data, finite, normal, Parts, Values
 
 SIMULATED = "simulated"
 """What names begin with whose data are simulated."""
@@ -42,8 +42,9 @@ def _mixture(
         return prior(v) + jnp.sum(logsumexp(each + jnp.log(v["weight"])[None], axis=1))
 
     def read(v: Values) -> Values:
-        order = jnp.argsort(v["mu"])
-        return {name: values[order] for name, values in v.items()}
+        order, logs = jnp.argsort(v["mu"]), jnp.log(v["sigma"])
+        found = {"mu": v["mu"], "log_sigma": logs, "weight": v["weight"]}
+        return {name: values[order] for name, values in found.items()}
 
     ones = jnp.ones_like(start)
     example = {"mu": start, "sigma": ones, "weight": ones / len(start)}
@@ -113,7 +114,7 @@ def _factors(_: Data) -> Parts:
         root, logs = jnp.linalg.cholesky(covariance(v)), jnp.log(v["psi"])
         seen = len(y) * jnp.sum(jnp.log(jnp.diagonal(root)))
         seen += 0.5 * jnp.trace(cho_solve((root, True), products))
-        return normal(v["loadings"]) + normal(logs) - jnp.sum(logs) - seen
+        return finite(normal(v["loadings"]) + normal(logs) - jnp.sum(logs) - seen)
 
     def read(v: Values) -> Values:
         return {"covariance": covariance(v)[upper], "psi": v["psi"]}

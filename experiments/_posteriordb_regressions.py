@@ -25,6 +25,11 @@ def normal(x: Any, mean: Any = 0.0, sd: Any = 1.0) -> Scalar:
     return jnp.sum(norm.logpdf(x, mean, sd))
 
 
+def finite(value: Scalar) -> Scalar:
+    """Return minus infinity in place of what is not finite."""
+    return jnp.where(jnp.isfinite(value), value, -jnp.inf)
+
+
 def parameters(positive: tuple[str, ...] = (), unit: tuple[str, ...] = (), **shapes):
     """Return parameters: numbers where no shape is given, zero where not named."""
     shapes = dict.fromkeys((*positive, *unit), ()) | shapes

@@ -1,4 +1,4 @@
-"""Posteriors of posteriordb by the defaults, against its reference draws and NUTS."""
+"""Posteriors of posteriordb and with several modes, by the defaults, beside NUTS."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ class PosteriordbConfig(AbstractConfig):
     """Settings of `posteriordb`.
 
     Attributes:
-        posteriors: Their names in posteriordb, DATA-MODEL.
+        posteriors: Their names, DATA-MODEL, as in posteriordb where they are there.
         num_chains: The chains of `Posterior.run`.
         num_steps: The steps of its tempering.
         num_draws: The draws of a chain.
@@ -159,8 +159,8 @@ def _metrics(ways: Sequence[tuple[str, str]]) -> dict[str, Metric]:
 POSTERIORDB = Experiment(
     name="posteriordb",
     figure="beyond the paper",
-    summary="posteriors of posteriordb by the defaults: errors against its reference "
-    "draws, and effective draws beside NumPyro's NUTS",
+    summary="posteriors of posteriordb, and five with several modes, by the defaults: "
+    "errors against references, and effective draws beside NumPyro's NUTS",
     presets={
         "smoke": PosteriordbConfig(
             posteriors=("arK-arK", "low_dim_gauss_mix-free_gauss_mix"),
