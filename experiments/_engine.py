@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib.util
 import math
 import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,7 +38,7 @@ class AbstractConfig:
     """Settings of an experiment: numbers, strings, and tuples of them.
 
     Numbers are positive. A class names the fields that may be zero as well, those that
-    are at most 1, and the words of which others may consist.
+    are at most 1 or at least 2, and the words of which others may consist.
 
     Attributes:
         num_seeds: The number of seeds, counted up from the run's seed.
@@ -47,6 +48,7 @@ class AbstractConfig:
 
     or_zero: ClassVar[Sequence[str]] = ()
     fractions: ClassVar[Sequence[str]] = ()
+    several: ClassVar[Sequence[str]] = ()
     words: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self):
@@ -58,17 +60,19 @@ class AbstractConfig:
                     f"{getattr(self, name)!r}."
                 )
         for name in (field.name for field in dataclasses.fields(self)):
-            value, zero = getattr(self, name), name in self.or_zero
-            fraction = name in self.fractions
+            value, fraction = getattr(self, name), name in self.fractions
+            zero, several = name in self.or_zero, name in self.several
+            least = "at least 2" if several else f"positive{' or zero' if zero else ''}"
             if value == ():
                 raise ValueError(f"`{name}` must not be empty.")
             for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(number, bool) or not isinstance(number, int | float):
                     continue
                 most = number <= 1 if fraction else number < math.inf
-                if not most or not (number > 0 or (zero and number == 0)):
+                enough = number > several or (zero and number == 0)
+                if not (enough and most):
                     raise ValueError(
-                        f"`{name}` must be positive{' or zero' if zero else ''} and "
+                        f"`{name}` must be {least} and "
                         f"{'at most 1' if fraction else 'finite'}, but got {value!r}."
                     )
 
@@ -139,16 +143,14 @@ def sampled(
 
 
 def side_by_side(
-    starts: Callable[[Keys], Starts],
+    start: Callable[[Key], Particles],
     sample: Callable[[Keys, Starts], Sequence[Outcome]],
 ) -> Stages:
     """Return what does the same for all seeds at once."""
 
     def stages(trials: Sequence[Trial]) -> Sequence[Outcome]:
-        start_keys, keys = (
-            jnp.stack([trial.key(purpose) for trial in trials]) for purpose in (0, 1)
-        )
-        return sample(keys, starts(start_keys))
+        starts = jnp.stack([start(trial.key(0)) for trial in trials])
+        return sample(jnp.stack([trial.key(1) for trial in trials]), starts)
 
     return stages
 
@@ -190,8 +192,9 @@ class Experiment:
         metrics: What each metric is.
         compare: From the configuration and the outcomes, further metrics by the name
             of the entry, each with one value a seed, that need several entries.
-        check: From a configuration, raise `ValueError` for what the stages need and do
-            not have, before anything is written.
+        needs: The packages without which it cannot run, and the extras they come with.
+        check: From a configuration, raise `ValueError` for what else the stages need
+            and do not have, before anything is written.
     """
 
     name: str
@@ -204,6 +207,7 @@ class Experiment:
     metrics: Mapping[str, Metric] = dataclasses.field(default_factory=lambda: METRICS)
     choice: str = ""
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
+    needs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     check: Callable[[Any], object] = lambda config: None
 
     def stages(
@@ -214,6 +218,11 @@ class Experiment:
         Raises:
             ValueError: If the configuration, or something that it needs, is invalid.
         """
+        for package, extra in self.needs.items():
+            if not has_package(package):
+                raise ValueError(
+                    f"{self.name} needs {package}: pip install 'equistein[{extra}]'."
+                )
         self.check(config)
         stages = {}
         for entry in self.entries(config):
@@ -263,6 +272,11 @@ class Experiment:
             headlines=self.headlines,
             **about,
         )
+
+
+def has_package(name: str) -> bool:
+    """Return whether a package is installed, without importing it."""
+    return importlib.util.find_spec(name) is not None
 
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:

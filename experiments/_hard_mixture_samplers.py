@@ -32,15 +32,13 @@ class HardMixtureConfig(SMCConfig):
         dim: The dimension, from 2 to 50.
         width_ratio: The largest width of a mode over the smallest, at least 1.
         num_temperatures: Those of tempering.
-        num_ladders: Its ladders, each with one chain of the target.
+        num_ladders: Its ladders, each with one chain of the target; the chains of NUTS.
         num_steps: Its steps.
         num_records: How often its chains are looked at, to average over them.
         num_chains: The chains of MALA.
-        chain_steps: The steps of each.
-        nuts_chains: The chains of NUTS.
-        nuts_steps: The transitions of each.
+        chain_steps: The steps of each, and of SVGD.
+        nuts_steps: The transitions of each chain of NUTS.
         num_svgd_particles: The particles of SVGD.
-        svgd_steps: Its steps.
         num_exact: The exact samples of the floor.
     """
 
@@ -55,10 +53,8 @@ class HardMixtureConfig(SMCConfig):
     num_moves: int = 15
     num_chains: int = 512
     chain_steps: int = 2_000
-    nuts_chains: int = 64
     nuts_steps: int = 100
     num_svgd_particles: int = 256
-    svgd_steps: int = 2_000
     num_exact: int = 2_000
 
     def __post_init__(self):

@@ -13,7 +13,6 @@ _LOWER = {
     "energy_w2": "distance of energies (Wasserstein-2)",
     "energy_w2_corrected": "distance of energies (Wasserstein-2), corrected by chains",
     "evaluations_to_1000": "evaluations of the score for an effective 1,000 draws",
-    "evaluations_to_mala": "evaluations of the score until as good as MALA",
     "expanded": "distance of all copies of samples (energy distance)",
     "expanded_ratio": "the same of all copies, over that of as many exact samples",
     "frechet_distance": "distance of images (Fréchet)",

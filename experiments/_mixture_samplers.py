@@ -42,17 +42,15 @@ class MixtureConfig(SMCConfig):
     Attributes:
         num_components: The components of the mixture that is sampled.
         evidence_components: The numbers of components whose evidence is compared.
-        num_draws: The draws of each sampler of chains that are looked at.
+        num_draws: The draws of each sampler of chains that are looked at; the most
+            particles of vanilla SVGD where it has as many as there are copies.
         num_reference: The draws of the reference, and of that of the floor.
-        reference_runs: The runs of tempering that each of these is made of.
         num_temperatures: Those of tempering.
         num_chains: Its ladders, each with one chain of the target; those of NUTS.
         num_steps: Its steps.
         every: The number of them between two draws of a chain.
         nuts_steps: The transitions of each.
         num_particles: The particles of SVGD.
-        most_particles: Those of vanilla SVGD where it has as many as there are
-            copies of the others, at most.
         svgd_steps: Its steps.
     """
 
@@ -61,7 +59,6 @@ class MixtureConfig(SMCConfig):
     evidence_components: tuple[int, ...] = (2, 3, 4)
     num_draws: int = 512
     num_reference: int = 2_048
-    reference_runs: int = 1
     num_temperatures: int = 12
     num_chains: int = 32
     num_steps: int = 3_000
@@ -70,7 +67,6 @@ class MixtureConfig(SMCConfig):
     num_moves: int = 20
     nuts_steps: int = 300
     num_particles: int = 64
-    most_particles: int = 512
     svgd_steps: int = 1_000
 
     def __post_init__(self):
@@ -116,7 +112,7 @@ class Samplers:
     def start(self, key: Key) -> Particles:
         """Return draws from the prior, enough for any of the samplers."""
         config = self.config
-        num = max(config.num_chains, config.num_particles, config.most_particles)
+        num = max(config.num_chains, config.num_particles, config.num_draws)
         return self.posterior.draw_start(key, num)  # type: ignore[misc]
 
     def default(self, key: Key) -> PosteriorSamples:
@@ -204,17 +200,10 @@ class Samplers:
 
     @functools.cached_property
     def references(self) -> list[Particles]:
-        """Draws of two sets of runs: to compare with, and for the floor."""
-        repeats, parts = self.config.reference_runs, []
-        for part in (0, 1):
-            runs = [
-                self.default(jr.key(_FAR + index))
-                for index in range(part * repeats, (part + 1) * repeats)
-            ]
-            pool = jnp.concatenate([samples.points for samples in runs])
-            pool = pool.reshape(-1, pool.shape[-1])
-            parts.append(_thinned(pool, self.config.num_reference))
-        return parts
+        """Draws of two runs: to compare with, and for the floor."""
+        runs = [self.default(jr.key(_FAR + part)).points for part in (0, 1)]
+        pools = [points.reshape(-1, points.shape[-1]) for points in runs]
+        return [_thinned(pool, self.config.num_reference) for pool in pools]
 
     @functools.cached_property
     def yardstick(self) -> Yardstick:

@@ -92,15 +92,12 @@ class SystemConfig(AbstractConfig):
 
     or_zero: ClassVar[Sequence[str]] = ("stein_step", "noise")
     fractions: ClassVar[Sequence[str]] = ("start_inverse_temperature",)
+    several: ClassVar[Sequence[str]] = ("num_particles",)
     words: ClassVar[Mapping[str, Collection[str]]] = {"samplers": ANNEALED | CHAINS}
 
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        if self.num_particles < 2:
-            raise ValueError(
-                f"`num_particles` must be at least 2, but got {self.num_particles!r}."
-            )
         if self.pair_budget < min((*self.budgets, self.num_steps)):
             raise ValueError(
                 "`pair_budget` must be at least the smallest of `budgets`, but got "

@@ -1,10 +1,11 @@
-"""Seventeen posteriors of posteriordb: data, log densities and reference draws.
+"""Posteriors of posteriordb: data, log densities and reference draws.
 
 Densities are those of the Stan models, but for constants. What is ordered there is a
 least number and a positive gap, and a simplex of two one number of an interval.
 """
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -13,17 +14,24 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
-from jax.scipy.special import logsumexp
 from jax.scipy.stats import beta, cauchy, expon, norm
 from jaxtyping import Array, Float
 
-from equistein.data import DATA_VARIABLE
+from equistein.data import cached_array, DATA_VARIABLE
 from equistein.posteriors import Posterior
 from experiments._engine import Scalar
+from experiments._posteriordb_multimodal import (
+    forward,
+    MULTIMODAL,
+    SIMULATED,
+    two_normals,
+)
 from experiments._posteriordb_regressions import (
     as_named,
     Data,
+    finite,
     normal,
     parameters,
     Parts,
@@ -33,26 +41,24 @@ from experiments._posteriordb_regressions import (
 
 _SUBSTEPS = 20  # of the Runge-Kutta method between two measurements
 _LEAST = 1e-8  # concentration whose logarithm is taken
+_REFERENCE = 1_000_000  # the seed of long runs, far from those of the trials
+_EVERY = 12  # their steps a draw
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A posterior and its reference.
+    """A posterior, and the numbers of it that have a reference.
 
     Attributes:
         posterior: The log density.
-        read: From its parameters Stan's, by name.
-        mean: Their means by 10 000 reference draws, such as of "beta[1]".
-        sd: Their standard deviations.
+        read: From its parameters Stan's, or what does not depend on labels, by name.
     """
 
     posterior: Posterior
     read: Callable[[Values], Values]
-    mean: dict[str, float]
-    sd: dict[str, float]
 
     def numbers(self, points: Float[Array, "chain draw dim"]) -> dict[str, np.ndarray]:
-        """Return draws of Stan's parameters that have a reference, by name."""
+        """Return draws of each number by name, such as "beta[1]"."""
         unflatten = self.posterior.parameters.unflatten
         trees = jax.vmap(jax.vmap(lambda point: self.read(unflatten(point))))(points)
         draws = {}
@@ -61,7 +67,7 @@ class Model:
             for i in np.ndindex(values.shape[2:]):
                 index = f"[{','.join(str(k + 1) for k in i)}]" if i else ""
                 draws[name + index] = values[(..., *i)]
-        return {name: draws[name] for name in self.mean}
+        return draws
 
 
 def load_model(name: str) -> Model:
@@ -70,23 +76,52 @@ def load_model(name: str) -> Model:
     Raises:
         ValueError: If the files are not in the folder posteriordb of $EQUISTEIN_DATA.
     """
+    source = name.partition("-")[0]
+    data = {} if source == SIMULATED else _file(f"data/{source}.json")
+    data = {key: np.asarray(value, float) for key, value in data.items()}
+    data = {key: jnp.asarray(x) if x.ndim else float(x) for key, x in data.items()}
+    flat, density, read = MODELS[name](data)
+    return Model(Posterior(density, flat), read)
+
+
+@functools.cache
+def reference(
+    name: str, num_chains: int, num_steps: int
+) -> dict[str, tuple[float, float]]:
+    """Return the mean and the standard deviation of each number of a posterior.
+
+    They are of the 10 000 draws of posteriordb or, where it has none, of a run of
+    tempering by itself, so long, which is kept in the cache.
+    """
+    if name not in MULTIMODAL:
+        known = _file("reference.json")[name]["parameters"]
+        return {key: (number["mean"], number["sd"]) for key, number in known.items()}
+    model = load_model(name)
+    names = list(model.numbers(model.posterior.parameters.example[None, None]))
+
+    def long_run() -> np.ndarray:
+        samples = model.posterior.run(
+            jr.key(_REFERENCE), num_chains=num_chains, num_steps=num_steps,
+            num_draws=num_steps // _EVERY,
+        )  # fmt: skip
+        draws = np.stack(list(model.numbers(samples.points).values()))
+        return np.stack([draws.mean(axis=(1, 2)), draws.std(axis=(1, 2))], axis=1)
+
+    settings = {"name": name, "chains": num_chains, "steps": num_steps, "version": 1}
+    found = cached_array("posterior", settings, (len(names), 2), long_run)
+    return {key: (float(x), float(y)) for key, (x, y) in zip(names, found, strict=True)}
+
+
+def _file(path: str) -> dict[str, Any]:
+    """Return what a file of posteriordb holds."""
     folder = pathlib.Path(os.environ.get(DATA_VARIABLE, "")) / "posteriordb"
     try:
-        reference = json.loads((folder / "reference.json").read_text())[name]
-        data = json.loads((folder / f"data/{reference['data']}.json").read_text())
+        return json.loads((folder / path).read_text())
     except OSError as error:
         raise ValueError(
             "the posteriors of posteriordb are not available: put its data and "
             f"reference into the folder posteriordb of ${DATA_VARIABLE} ({error})."
         ) from None
-    data = {key: np.asarray(value, float) for key, value in data.items()}
-    data = {key: jnp.asarray(x) if x.ndim else float(x) for key, x in data.items()}
-    flat, density, read = MODELS[name](data)
-    means, sds = (
-        {key: number[kind] for key, number in reference["parameters"].items()}
-        for kind in ("mean", "sd")
-    )
-    return Model(Posterior(density, flat), read, means, sds)
 
 
 def _arma(data: Data) -> Parts:
@@ -105,11 +140,7 @@ def _arma(data: Data) -> Parts:
         prior = prior + normal(v["phi"], 0.0, 2.0) + normal(v["theta"], 0.0, 2.0)
         return prior + normal(jnp.append(first, errors), 0.0, v["sigma"])
 
-    return (
-        parameters(("sigma",), mu=(), phi=(), theta=(), sigma=()),
-        density,
-        as_named,
-    )
+    return parameters(("sigma",), mu=(), phi=(), theta=()), density, as_named
 
 
 def _garch(data: Data) -> Parts:
@@ -131,18 +162,7 @@ def _garch(data: Data) -> Parts:
         sds = jnp.sqrt(jnp.append(first, variances))
         return jnp.log1p(-v["alpha1"]) + normal(y, v["mu"], sds)
 
-    shapes: dict[str, Any] = dict.fromkeys(("mu", "alpha0", "alpha1", "fraction"), ())
-    return parameters(("alpha0",), ("alpha1", "fraction"), **shapes), density, read
-
-
-def _forward(emissions: Float[Array, "time state"], transitions: Array) -> Scalar:
-    """Return the log likelihood of a chain whose first state is free."""
-
-    def step(table, emission):
-        table = logsumexp(table[:, None] + jnp.log(transitions), axis=0) + emission
-        return table, None
-
-    return logsumexp(jax.lax.scan(step, emissions[0], emissions[1:])[0])
+    return parameters(("alpha0",), ("alpha1", "fraction"), mu=()), density, read
 
 
 def _ordered(v: Values, name: str) -> Array:
@@ -165,10 +185,9 @@ def _hmm(data: Data) -> Parts:
         mu = _ordered(v, "mu")
         emissions = norm.logpdf(data["y"][:, None], mu[None])
         prior = normal(mu, jnp.asarray([3.0, 10.0]))
-        return prior + _forward(emissions, _chain(v))
+        return prior + forward(emissions, _chain(v))
 
-    shapes: dict[str, Any] = dict.fromkeys(("mu", "mu_gap", "from_1", "from_2"), ())
-    return parameters(("mu", "mu_gap"), ("from_1", "from_2"), **shapes), density, read
+    return parameters(("mu", "mu_gap"), ("from_1", "from_2")), density, read
 
 
 def _drives(data: Data) -> Parts:
@@ -183,27 +202,24 @@ def _drives(data: Data) -> Parts:
         prior = beta.logpdf(v["from_1"], 4.0, 2.0) + beta.logpdf(v["from_2"], 2.0, 4.0)
         for pair in rates.values():
             prior += normal(pair[0], jnp.asarray([0.0, 3.0]))
-        return prior + _forward(emissions, _chain(v))
+        return prior + forward(emissions, _chain(v))
 
     positive = ("phi", "phi_gap", "lambda", "lambda_gap")
-    shapes: dict[str, Any] = dict.fromkeys((*positive, "from_1", "from_2"), ())
-    return parameters(positive, ("from_1", "from_2"), **shapes), density, read
+    return parameters(positive, ("from_1", "from_2")), density, read
 
 
 def _mixture(data: Data) -> Parts:
+    _, free, _ = two_normals(data)
+
     def read(v: Values) -> Values:
         return {"mu": _ordered(v, "mu"), "sigma": v["sigma"], "theta": v["theta"]}
 
     def density(v: Values) -> Scalar:
-        mu = _ordered(v, "mu")
-        weights = jnp.log(jnp.stack([v["theta"], 1 - v["theta"]]))
-        each = norm.logpdf(data["y"][:, None], mu[None], v["sigma"][None])
-        prior = normal(v["sigma"], 0.0, 2.0) + normal(mu, 0.0, 2.0)
-        prior = prior + beta.logpdf(v["theta"], 5.0, 5.0)
-        return prior + jnp.sum(logsumexp(each + weights[None], axis=1))
+        weight = jnp.stack([v["theta"], 1 - v["theta"]])
+        return free(read(v) | {"weight": weight})
 
-    shapes: dict[str, Any] = {"mu": (), "mu_gap": (), "sigma": (2,), "theta": ()}
-    return parameters(("mu_gap", "sigma"), ("theta",), **shapes), density, read
+    flat = parameters(("mu_gap", "sigma"), ("theta",), mu=(), sigma=(2,))
+    return flat, density, read
 
 
 def _solve(rate: Callable, start: Array, step: float, num: int) -> Array:
@@ -221,11 +237,6 @@ def _solve(rate: Callable, start: Array, step: float, num: int) -> Array:
 
     indices = jnp.arange(num * _SUBSTEPS, dtype=start.dtype)
     return jax.lax.scan(inner, start, indices)[1][_SUBSTEPS - 1 :: _SUBSTEPS]
-
-
-def _finite(value: Scalar) -> Scalar:
-    """Return minus infinity in place of what is not finite."""
-    return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
 
 def _lotka_volterra(data: Data) -> Parts:
@@ -247,14 +258,11 @@ def _lotka_volterra(data: Data) -> Parts:
         prior += normal(log_sigma, -1.0) - jnp.sum(log_sigma)
         prior += normal(start, np.log(10)) - jnp.sum(start)
         seen = normal(first, start, v["sigma"]) + normal(logs, z, v["sigma"][None])
-        return _finite(prior + seen)
+        return finite(prior + seen)
 
     positive = ("theta", "z_init", "sigma")
-    return (
-        parameters(positive, theta=(4,), z_init=(2,), sigma=(2,)),
-        density,
-        as_named,
-    )
+    flat = parameters(positive, theta=(4,), z_init=(2,), sigma=(2,))
+    return flat, density, as_named
 
 
 def _elimination(data: Data) -> Parts:
@@ -268,16 +276,17 @@ def _elimination(data: Data) -> Parts:
         c = _solve(rate, jnp.zeros_like(v["k_a"]), 0.5, len(logs))
         prior = sum(cauchy.logpdf(v[name]) for name in positive)
         mean = jnp.log(jnp.maximum(c, _LEAST))
-        return _finite(prior + normal(logs, mean, v["sigma"]))
+        return finite(prior + normal(logs, mean, v["sigma"]))
 
     positive = ("k_a", "K_m", "V_m", "sigma")
-    return parameters(positive, **dict.fromkeys(positive, ())), density, as_named
+    return parameters(positive), density, as_named
 
 
 MODELS: dict[str, Callable[[Data], Parts]] = dict(
     sorted(
         {
             **REGRESSIONS,
+            **MULTIMODAL,
             "arma-arma11": _arma,
             "bball_drive_event_0-hmm_drive_0": _drives,
             "garch-garch11": _garch,

@@ -25,8 +25,14 @@ def normal(x: Any, mean: Any = 0.0, sd: Any = 1.0) -> Scalar:
     return jnp.sum(norm.logpdf(x, mean, sd))
 
 
+def finite(value: Scalar) -> Scalar:
+    """Return minus infinity in place of what is not finite."""
+    return jnp.where(jnp.isfinite(value), value, -jnp.inf)
+
+
 def parameters(positive: tuple[str, ...] = (), unit: tuple[str, ...] = (), **shapes):
-    """Return parameters of some shapes, those not named zero at first."""
+    """Return parameters: numbers where no shape is given, zero where not named."""
+    shapes = dict.fromkeys((*positive, *unit), ()) | shapes
     starts = dict.fromkeys(positive, 1.0) | dict.fromkeys(unit, 0.5)
     example = {n: jnp.full(shape, starts.get(n, 0.0)) for n, shape in shapes.items()}
     ends = dict.fromkeys(unit, (0.0, 1.0))
@@ -34,7 +40,10 @@ def parameters(positive: tuple[str, ...] = (), unit: tuple[str, ...] = (), **sha
 
 
 def _regression(
-    columns: list[Any], y: Array, prior: Callable[[Values], Any] = lambda values: 0.0
+    columns: list[Any],
+    y: Array,
+    prior: Callable[[Values], Any] = lambda values: 0.0,
+    read: Callable[[Values], Values] = as_named,
 ) -> Parts:
     """Return the parts of y ~ normal(X beta, sigma)."""
     x = jnp.stack([jnp.broadcast_to(column, y.shape) for column in columns], axis=1)
@@ -43,19 +52,15 @@ def _regression(
         mean = x @ values["beta"]
         return prior(values) + normal(y, mean, values["sigma"])
 
-    return parameters(("sigma",), beta=(x.shape[1],), sigma=()), density, as_named
+    return parameters(("sigma",), beta=(x.shape[1],)), density, read
 
 
 def _ark(data: Data) -> Parts:
     y, k = data["y"], int(data["K"])
     lags = [y[k - i - 1 : len(y) - i - 1] for i in range(k)]
     prior = lambda v: normal(v["beta"], 0.0, 10.0) + cauchy.logpdf(v["sigma"], 0, 2.5)
-    flat, density, _ = _regression([1.0, *lags], y[k:], prior)
-
-    def read(v: Values) -> Values:
-        return {"alpha": v["beta"][0], "beta": v["beta"][1:], "sigma": v["sigma"]}
-
-    return flat, density, read
+    read = lambda v: {"alpha": v["beta"][0], "beta": v["beta"][1:], "sigma": v["sigma"]}
+    return _regression([1.0, *lags], y[k:], prior, read)
 
 
 def _blr(data: Data) -> Parts:
@@ -77,12 +82,8 @@ def _kilpisjarvi(data: Data) -> Parts:
     mean = jnp.asarray([data["pmualpha"], data["pmubeta"]])
     sd = jnp.asarray([data["psalpha"], data["psbeta"]])
     prior = lambda v: normal(v["beta"], mean, sd)
-    flat, density, _ = _regression([1.0, data["x"]], data["y"], prior)
-
-    def read(v: Values) -> Values:
-        return {"alpha": v["beta"][0], "beta": v["beta"][1], "sigma": v["sigma"]}
-
-    return flat, density, read
+    read = lambda v: {"alpha": v["beta"][0], "beta": v["beta"][1], "sigma": v["sigma"]}
+    return _regression([1.0, data["x"]], data["y"], prior, read)
 
 
 def _mesquite(data: Data) -> Parts:
@@ -107,7 +108,7 @@ def _diamonds(data: Data) -> Parts:
         prior = prior + t.logpdf(v["sigma"], 3.0, 0.0, 10.0)
         return prior + normal(data["Y"], v["Intercept"] + x @ v["b"], v["sigma"])
 
-    flat = parameters(("sigma",), Intercept=(), b=(x.shape[1],), sigma=())
+    flat = parameters(("sigma",), Intercept=(), b=(x.shape[1],))
     return flat, density, as_named
 
 
@@ -124,7 +125,7 @@ def _eight_schools(data: Data) -> Parts:
         prior = normal(v["theta_trans"]) + normal(v["mu"], 0.0, 5.0)
         return seen + prior + cauchy.logpdf(v["tau"], 0, 5)
 
-    return parameters(("tau",), mu=(), tau=(), theta_trans=(8,)), density, read
+    return parameters(("tau",), mu=(), theta_trans=(8,)), density, read
 
 
 def _gaussian_process(data: Data) -> Parts:
@@ -139,8 +140,7 @@ def _gaussian_process(data: Data) -> Parts:
         prior = gamma.logpdf(v["rho"], 25.0, scale=0.25) + normal(v["sigma"])
         return seen + prior + normal(v["alpha"], 0.0, 2.0)
 
-    positive = ("rho", "alpha", "sigma")
-    return parameters(positive, **dict.fromkeys(positive, ())), density, as_named
+    return parameters(("rho", "alpha", "sigma")), density, as_named
 
 
 REGRESSIONS: dict[str, Callable[[Data], Parts]] = {

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib.util
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -74,8 +73,3 @@ class SMCConfig(AbstractConfig):
             samples = steps(initial_state=samples.state)
         spent = self.num_smc_particles * float(samples.history["evaluations"][-1])
         return samples, spent
-
-
-def has_blackjax() -> bool:
-    """Return whether BlackJAX is installed, without importing it."""
-    return importlib.util.find_spec("blackjax") is not None

@@ -11,13 +11,22 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import pair_distances, total_variation, wasserstein_1d
-from equistein.models import AbstractSettings, ContrastiveSettings, for_data
+from equistein.models import (
+    AbstractSettings,
+    ContrastiveSettings,
+    denoising_model,
+    DenoisingSettings,
+    for_data,
+)
+from equistein.networks import NoiseMLP
 from equistein.runs import Outcome, seed_outcome
 from equistein.targets import AbstractParticleSystem, DoubleWell, LennardJones
 from equistein.training import Fitted
 from experiments._engine import AbstractConfig, Key, Particles, Scalar, Trial
+from experiments._sampling import augmented
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,13 +35,11 @@ class System:
 
     Attributes:
         target: Its density.
-        limits: The range of distances in the total variation.
         energies: The range of energies shown.
         start_evaluations: The evaluations that its starts take, a particle.
     """
 
     target: AbstractParticleSystem
-    limits: tuple[float, float]
     energies: tuple[float, float]
     start_evaluations: int = 0
 
@@ -49,7 +56,7 @@ class System:
         distances = pair_distances(points), pair_distances(exact)
         return {
             "energy_w2": wasserstein_1d(*energies, order=2),
-            "distance_tv": total_variation(*distances, self.limits),
+            "distance_tv": total_variation(*distances, self.target.distance_limits),
         }
 
 
@@ -63,9 +70,9 @@ def reference(system: System, num: int, part: int) -> Float[Array, "n *shape"]:
 
 
 SYSTEMS = {
-    "dw4": System(DoubleWell(), (1.0, 8.0), (-26.0, -14.0)),
-    "lj13": System(LennardJones(), (0.5, 5.0), (-70.0, -10.0)),
-    "lj55": System(LennardJones(55), (0.5, 8.0), (-380.0, -260.0), 50),
+    "dw4": System(DoubleWell(), (-26.0, -14.0)),
+    "lj13": System(LennardJones(), (-70.0, -10.0)),
+    "lj55": System(LennardJones(55), (-380.0, -260.0), 50),
 }
 
 
@@ -121,11 +128,40 @@ def learn_clouds(
 
 
 def fit_as_set(
-    settings: AbstractSettings, trial: Trial, group: AbstractGroup, data: Particles
+    settings: AbstractSettings,
+    trial: Trial,
+    group: AbstractGroup,
+    data: Particles,
+    **about: Any,
 ) -> tuple[Fitted, Key]:
     """Fit what the settings are for; return the key of its samples too."""
     energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
-    model = for_data(energy_key, group, data, settings=settings)
+    model = for_data(energy_key, group, data, settings=settings, **about)
+    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
+    return fitted, sample_key
+
+
+def fit_coordinates(
+    settings: DenoisingSettings,
+    trial: Trial,
+    group: AbstractGroup,
+    data: Particles,
+    copies: int,
+    width: int,
+) -> tuple[Fitted, Key]:
+    """Fit a perceptron of coordinates, for the noise levels of a graph network.
+
+    It sees each point, or so many copies of it that the group moves at random.
+    """
+    network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+    if copies > 1:
+        data = augmented(trial.key(3), group, data, copies)
+    noise = settings.sigma_min
+    if noise is None:
+        graph: Any = for_data(network_key, group, data[:512], settings=settings)
+        noise = float(graph.energy.sigma_min)
+    network = NoiseMLP(data[0].size, widths=(width,) * 3, key=network_key)
+    model = denoising_model(NoiseEnergy(network, data, noise), data, settings)
     fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
     return fitted, sample_key
 

@@ -88,10 +88,6 @@ class Toy:
             known = eqx.Partial(self.measure, self.target, self.exact())
             return eqx.filter_jit(known)
 
-        @functools.partial(jax.jit, static_argnums=1)
-        def starts(keys: Keys, num: int) -> Starts:
-            return jax.vmap(lambda key: self.start(key, num))(keys)
-
         def stages(sampler: AbstractKernel | SVGD, num: int) -> Stages:
             if isinstance(sampler, AbstractKernel):
                 sampler = SVGD(sampler, optax.sgd(config.step_size))
@@ -104,7 +100,7 @@ class Toy:
                 each = [found[index] for index in range(len(keys))]
                 return [outcome(one.particles, one.history) for one in each]
 
-            return side_by_side(lambda keys: starts(keys, num), sample)
+            return side_by_side(lambda key: self.start(key, num), sample)
 
         def outcome(points: Particles, history: Mapping[str, Any]) -> Outcome:
             return seed_outcome(measure()(points), points, history=history)

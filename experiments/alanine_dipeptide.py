@@ -2,9 +2,9 @@
 
 import dataclasses
 import functools
-import importlib.util
 import pathlib
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,21 +67,7 @@ class AlanineDipeptideConfig(AbstractConfig):
     num_gaussians: int = 5
     num_frames: int = 6_000
 
-    def __post_init__(self):
-        """Raise `ValueError` for settings that do not go together."""
-        super().__post_init__()
-        if self.num_temperatures < 2 or self.num_chains < 2:
-            raise ValueError(
-                "`num_temperatures` and `num_chains` must be at least 2, but got "
-                f"{self.num_temperatures} and {self.num_chains}."
-            )
-
-
-def check(config: AlanineDipeptideConfig) -> None:
-    """Raise `ValueError` where OpenMM is not installed."""
-    del config
-    if importlib.util.find_spec("openmm") is None:
-        raise ValueError("This needs OpenMM: pip install 'equistein[openmm]'.")
+    several: ClassVar[Sequence[str]] = ("num_temperatures", "num_chains")
 
 
 class Molecule(NamedTuple):
@@ -145,9 +131,9 @@ def sample(
 
 
 @functools.cache
-def tempered(config: AlanineDipeptideConfig, trial: Trial) -> list[Samples]:
+def tempered(config: AlanineDipeptideConfig, seed: int) -> list[Samples]:
     """Return the runs of tempering, which the learned energies also need."""
-    return sample(config, trial, tempers=True)
+    return sample(config, Trial("tempering", 0, seed), tempers=True)
 
 
 def basins(free: FreeEnergy) -> dict[str, Any]:
@@ -170,12 +156,10 @@ def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
     density = molecule(config.kelvin).density
     free = free_energy(parts, _TORSIONS.angles, _EDGES)
     points = jnp.concatenate([part.particles for part in parts])
-    history = {name: np.array([part.history[name][-1] for part in parts])
-               for name in ("acceptance", "evaluations")}  # fmt: skip
     numbers = basins(free) | {
         "virial": virial(density, points),
-        "acceptance": history["acceptance"].mean(),
-        "evaluations": config.num_chains * int(history["evaluations"][-1]),
+        "acceptance": np.mean([part.history["acceptance"][-1] for part in parts]),
+        "evaluations": config.num_chains * int(parts[-1].history["evaluations"][-1]),
     }
     if "barrier" in parts[-1].history:
         averages = thermal_averages(parts, [1.0])
@@ -196,8 +180,8 @@ def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
 
 def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> Outcome:
     """Fit an energy to frames; compare its forces with those of the force field."""
-    same = Trial("tempering@0", 0, trial.seed)  # as drawn by the other entry
-    frames = jnp.concatenate([part.particles for part in tempered(config, same)])
+    parts = tempered(config, trial.seed)
+    frames = jnp.concatenate([part.particles for part in parts])
     frames = frames[jr.permutation(trial.key(2), len(frames))]
     num = min(config.num_frames, len(frames) - min(_HELD_OUT, len(frames) // 2))
     density, _, numbers, bonds = molecule(config.kelvin)
@@ -218,14 +202,12 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
 
 def entries(config: AlanineDipeptideConfig) -> list[Entry]:
     """Return tempering, chains alone, and learned energies."""
-
-    def tempering(trial: Trial) -> Outcome:
-        own = Trial(f"tempering@{trial.index}", trial.index, trial.seed)
-        return describe(config, tempered(config, own))
-
     kelvin = f"{config.hottest:.0f} K"
     return [
-        Entry("tempering", tempering, f"Ladders of HMC up to {kelvin}.", trains=True),
+        Entry(
+            "tempering", lambda trial: describe(config, tempered(config, trial.seed)),
+            f"Ladders of HMC up to {kelvin}.", trains=True,
+        ),
         Entry(
             "hmc", lambda trial: describe(config, sample(config, trial, tempers=False)),
             "Chains alone, as many as tempering has at all temperatures.", trains=True,
@@ -301,7 +283,7 @@ ALANINE_DIPEPTIDE = Experiment(
         "paper": AlanineDipeptideConfig(num_seeds=5, num_rounds=2_000, num_chains=32),
     },
     entries=entries,
-    check=check,
+    needs={"openmm": "openmm"},
     metrics=METRICS | _NEW,
     figures=(
         Figure(

@@ -1,6 +1,7 @@
 """Four Gaussians with the symmetry of the square (paper, figures 2 and 3)."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -50,12 +51,6 @@ def _folded(points: Particles) -> Particles:
     return jax.vmap(_GROUP.canonicalize)(points)
 
 
-@jax.jit
-def _orbits(points: Particles) -> Float[Array, "turn particle 2"]:
-    """Return all rotations of points."""
-    return jax.vmap(_GROUP.orbit, out_axes=1)(points)
-
-
 class AuthorsRule(AbstractScalarKernel):
     r"""The update of the authors' code, which is not the paper's.
 
@@ -79,10 +74,11 @@ class AuthorsRule(AbstractScalarKernel):
         return 2 * jnp.mean(force(targets, copies, prepared.scores / 2), axis=0)
 
 
-def _c4_measure(
+def _measure(
     target: RotatedGaussians, exact: Float[Array, "exact 2"], points: Particles
 ) -> dict[str, Scalar]:
     folded, ksd_kernel = _folded(points), Equivariant(IMQ(1.0), _GROUP)
+    modes = _GROUP.orbit(target.mean)
     return {
         "w1_folded_x": wasserstein_1d(folded[:, 0], exact[:, 0]),
         "w1_folded_y": wasserstein_1d(folded[:, 1], exact[:, 1]),
@@ -92,18 +88,20 @@ def _c4_measure(
         "energy_distance_folded": energy_distance(folded, exact[:4_000]),
         "mean_log_likelihood": mean_log_likelihood(target.log_density, points),
         "ksd": kernel_stein_discrepancy(target.log_density, points, ksd_kernel),
+        "largest_mode_weight": jnp.max(mode_weights(points, modes)),
     }
+
+
+def _toy(start: Callable[[Key, int], Particles]) -> Toy:
+    """Return the four Gaussians, from some starts."""
+    target = RotatedGaussians(_GROUP)
+    exact = lambda: _folded(drawn(target, jr.key(0), 20_000))
+    return Toy(target, start, _measure, exact)
 
 
 def c4_entries(config: ToyConfig) -> list[Entry]:
     """Return SVGD with each kernel."""
-    target = RotatedGaussians(_GROUP)
-    toy = Toy(
-        target=target,
-        start=lambda key, num: jnp.sqrt(2.0) * jr.normal(key, (num, 2)),
-        measure=_c4_measure,
-        exact=lambda: _folded(drawn(target, jr.key(0), 20_000)),
-    )
+    toy = _toy(lambda key, num: jnp.sqrt(2.0) * jr.normal(key, (num, 2)))
     fixed = RBF(config.bandwidth)
     samplers = {
         "vanilla": (
@@ -138,7 +136,7 @@ def c4_entries(config: ToyConfig) -> list[Entry]:
 def _samples(config: ToyConfig, shown: Shown) -> Any:
     def views(samples: np.ndarray) -> list[np.ndarray]:
         points = jnp.asarray(samples)
-        seen = points, _folded(points), _orbits(points)
+        seen = points, _folded(points), jax.vmap(_GROUP.orbit, out_axes=1)(points)
         return [np.asarray(each) for each in seen]
 
     titles = ("samples", "folded to one mode", "all rotations")
@@ -190,26 +188,8 @@ def _random_start(key: Key, num: int) -> Particles:
     return mean + jnp.sqrt(variance) * jr.normal(normal_key, (num, 2))
 
 
-def _start_measure(
-    target: RotatedGaussians, exact: Float[Array, "exact 2"], points: Particles
-) -> dict[str, Scalar]:
-    modes = _GROUP.orbit(target.mean)
-    return {
-        "mean_log_likelihood": mean_log_likelihood(target.log_density, points),
-        "energy_distance_folded": energy_distance(_folded(points), exact),
-        "largest_mode_weight": jnp.max(mode_weights(points, modes)),
-    }
-
-
 def robustness_entries(config: RobustnessConfig) -> list[Entry]:
     """Return SVGD from many starts."""
-    target = RotatedGaussians(_GROUP)
-    toy = Toy(
-        target=target,
-        start=_random_start,
-        measure=_start_measure,
-        exact=lambda: _folded(drawn(target, jr.key(0), 4_000)),
-    )
     kernel, median = RBF(config.bandwidth), Equivariant(RBF(), _GROUP)
     samplers = {
         "vanilla": (
@@ -223,7 +203,7 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
             "temperature.",
         ),
     }
-    return toy.entries(config, samplers)
+    return _toy(_random_start).entries(config, samplers)
 
 
 ROBUSTNESS = Experiment(

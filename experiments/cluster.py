@@ -2,8 +2,7 @@
 
 import dataclasses
 import functools
-import importlib.util
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -56,6 +55,7 @@ class ClusterConfig(AbstractConfig):
     every: int = 10
     ladder: tuple[float, ...] = (1.0, 0.75, 0.55)
 
+    several: ClassVar[Sequence[str]] = ("num_chains",)
     words: ClassVar[Mapping[str, Collection[str]]] = {"elements": _ELEMENTS}
 
     def __post_init__(self):
@@ -63,18 +63,6 @@ class ClusterConfig(AbstractConfig):
         super().__post_init__()
         if self.ladder[0] != 1 or np.any(np.diff(self.ladder) >= 0):
             raise ValueError(f"`ladder` must fall from 1, but got {self.ladder!r}.")
-        if self.num_chains < 2:
-            raise ValueError(
-                "`num_chains` must be at least 2, for errors, but got "
-                f"{self.num_chains!r}."
-            )
-
-
-def check(config: ClusterConfig) -> None:
-    """Raise `ValueError` where ASE is not installed."""
-    del config
-    if importlib.util.find_spec("ase") is None:
-        raise ValueError("cluster needs ASE: pip install 'equistein[ase]'.")
 
 
 def entries(config: ClusterConfig) -> list[Entry]:
@@ -198,7 +186,7 @@ CLUSTER = Experiment(
         "paper": ClusterConfig(num_seeds=3, num_warm_up=1_000, every=50),
     },
     entries=entries,
-    check=check,
+    needs={"ase": "ase"},
     compare=compare,
     figures=(
         *map(_histogram, _ELEMENTS),

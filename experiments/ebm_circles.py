@@ -68,10 +68,7 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
     return PlanarTarget(
         group=shells.group,
         plane=plane,
-        known=KnownDensity(
-            lambda x: (shells.log_density(x) - shells.log_normalizer)[None],
-            lambda key, num: [shells.sample(key, num)],
-        ),
+        known=law_of_shells([shells], [1.0]),
         sample=sample,
         family=family,
         measure=measure,

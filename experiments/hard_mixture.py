@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax.numpy as jnp
 import numpy as np
 
 from equistein.kernels import RBF
@@ -18,6 +17,7 @@ from equistein.samplers import (
 from experiments._engine import (
     Entry,
     Experiment,
+    has_package,
     Key,
     Keys,
     Particles,
@@ -36,7 +36,6 @@ from experiments._hard_mixture_samplers import (
     tempering,
     weights_of_modes,
 )
-from experiments._sampling import has_blackjax
 
 _WIDE_REACH = 4.5
 _WIDE_SEEDS = 3  # at most
@@ -47,16 +46,10 @@ _NUM_FLOORS = 50
 def entries(config: HardMixtureConfig) -> list[Entry]:
     """Return the samplers, with the floor first."""
     target, chain_steps = config.target, config.chain_steps
-    num_starts = max(
-        config.num_ladders, config.num_chains, config.nuts_chains,
-        config.num_svgd_particles,
-    )  # fmt: skip
+    num_starts = max(config.num_ladders, config.num_chains, config.num_svgd_particles)
 
     def start(key: Key) -> Particles:
         return target.start(key, num_starts)
-
-    def starts(keys: Keys) -> Starts:
-        return jnp.stack([start(key) for key in keys])
 
     def floor(trial: Trial) -> Outcome:
         points = target.sample(trial.key(2), config.num_exact)
@@ -74,10 +67,10 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
             )  # fmt: skip
             return [averaged(target, samples[i], after) for i in range(len(keys))]
 
-        return Entry(name, side_by_side(starts, sample), note, together=True)
+        return Entry(name, side_by_side(start, sample), note, together=True)
 
     half = chain_steps // 2
-    svgd, steps = SVGD(RBF(), vector_adam(_SVGD_STEP)), config.svgd_steps
+    svgd = SVGD(RBF(), vector_adam(_SVGD_STEP))
     listed = [
         Entry(FLOOR, floor, label="independent exact samples", num_seeds=_NUM_FLOORS),
         Entry(
@@ -93,14 +86,16 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
             "mala", MALA(0.5, num_adapt=half), config.num_chains, chain_steps, half,
             _MALA,
         ),
-        chains("svgd", svgd, config.num_svgd_particles, steps, steps - 1, _SVGD),
+        chains(
+            "svgd", svgd, config.num_svgd_particles, chain_steps, chain_steps - 1, _SVGD
+        ),
     ]  # fmt: skip
-    if has_blackjax():
+    if has_package("blackjax"):
         import blackjax
 
         nuts, steps = from_blackjax(blackjax.nuts), config.nuts_steps
         listed.append(
-            chains("nuts", nuts, config.nuts_chains, steps, steps // 2, _NUTS)
+            chains("nuts", nuts, config.num_ladders, steps, steps // 2, _NUTS)
         )
     return listed
 
@@ -143,9 +138,8 @@ HARD_MIXTURE = Experiment(
         "smoke": dataclasses.replace(
             _QUICK, num_seeds=1, dim=4, num_temperatures=4, num_ladders=8, num_steps=80,
             num_records=20, num_smc_particles=64, num_smc_runs=4, num_moves=2,
-            ess_fraction=0.5, num_chains=8, chain_steps=20, nuts_chains=8,
-            nuts_steps=10, num_svgd_particles=16, svgd_steps=20,
-            num_exact=100,
+            ess_fraction=0.5, num_chains=8, chain_steps=20, nuts_steps=10,
+            num_svgd_particles=16, num_exact=100,
         ),
         "quick": _QUICK,
         # A ladder forgets its mode in about 1 400 steps: 64 of them in 45 000 steps

@@ -55,10 +55,6 @@ class LearningCurvesConfig(AbstractConfig):
     fit: ContrastiveSettings = dataclasses.replace(REWEIGHTED, batch_size=100)
     linear: LinearSettings = LinearSettings(num_waves=100)
 
-    def settings_of(self, name: str) -> ContrastiveSettings | LinearSettings:
-        """Return the settings of a trial's model."""
-        return self.linear if name.startswith("linear") else self.fit
-
 
 def entries(config: LearningCurvesConfig) -> list[Entry]:
     """Return the models and the floor."""
@@ -76,7 +72,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
             if augment:
                 copies = max(_COPIES, _AUGMENTED // num)
                 data = augmented(keys[1], target.group, data, copies)
-            how = config.settings_of(trial.name)
+            how = config.linear if trial.name.startswith("linear") else config.fit
             model = for_data(keys[2], group, data, settings=how)
             fitted, batches = fit_within(
                 keys[3], model, data, config.seconds, config.fit.learning_rate

@@ -11,26 +11,19 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein.data import published_clouds
-from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import reweight
-from equistein.models import (
-    denoising_model,
-    DenoisingSettings,
-    for_data,
-    LinearSettings,
-)
-from equistein.networks import NoiseMLP
+from equistein.models import AbstractSettings, DenoisingSettings, LinearSettings
 from equistein.runs import FLOOR, Outcome
 from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
 from equistein.training import Fitted
-from experiments._engine import Entry, Experiment, Key, Particles, Trial
+from experiments._engine import Entry, Experiment, has_package, Key, Particles, Trial
 from experiments._figures import configurations, histograms
-from experiments._sampling import augmented, has_blackjax
 from experiments._systems import (
     CloudConfig,
     described,
     fit_as_set,
+    fit_coordinates,
     learn_clouds,
     reference,
     SYSTEMS,
@@ -103,23 +96,6 @@ def samples_to_learn(num: int) -> tuple[Particles, Float[Array, "other *shape"]]
     return clouds[:num], clouds[num:]
 
 
-def denoise_coordinates(
-    config: LJ13Config, trial: Trial, data: Particles, copies: int
-) -> tuple[Fitted, Key]:
-    """Fit the twin without symmetry to the data, or to copies moved by the group."""
-    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
-    if copies > 1:
-        data = augmented(trial.key(3), _TARGET.group, data, copies)
-    settings = config.denoising(config.twin_batches, len(data))
-    settings = dataclasses.replace(settings, stein_step_size=0.0)
-    network = NoiseMLP(data[0].size, widths=(config.twin_width,) * 3, key=energy_key)
-    graph = for_data(energy_key, _TARGET.group, data[:512], settings=settings)
-    noise = float(graph.energy.sigma_min)  # type: ignore[attr-defined]
-    model = denoising_model(NoiseEnergy(network, data, noise), data, settings)
-    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
-    return fitted, sample_key
-
-
 def corrected(key: Key, points: Particles, evaluations: int) -> Particles:
     """Return where Markov chains of the true density end that begin at the samples.
 
@@ -127,7 +103,7 @@ def corrected(key: Key, points: Particles, evaluations: int) -> Particles:
     directions, Langevin steps of the length that stiff ones allow would not see.
     """
     num, project = evaluations - 1, _TARGET.group.project  # a first look also
-    if has_blackjax() and num >= _TRAJECTORY:
+    if has_package("blackjax") and num >= _TRAJECTORY:
         import blackjax
 
         chains = from_blackjax(
@@ -168,25 +144,26 @@ def entries(config: LJ13Config) -> list[Entry]:
     def by_contrast(symmetry: AbstractGroup):
         return lambda trial: learn_clouds(config, trial, symmetry, data())
 
-    def graph(trial: Trial) -> tuple[Fitted, Key]:
-        settings = config.denoising(config.num_batches, len(data()))
-        return fit_as_set(settings, trial, _TARGET.group, data())
-
-    def linear(trial: Trial) -> tuple[Fitted, Key]:
-        settings = LinearSettings(sample_steps=config.linear_steps)
-        return fit_as_set(settings, trial, _TARGET.group, data())
+    def as_set(settings: AbstractSettings):
+        return lambda trial: fit_as_set(settings, trial, group, data())
 
     def twin(copies: int):
-        return lambda trial: denoise_coordinates(config, trial, data(), copies)
+        settings = config.denoising(config.twin_batches, config.num_data * copies)
+        settings = dataclasses.replace(settings, stein_step_size=0.0)
+        return lambda trial: fit_coordinates(
+            settings, trial, group, data(), copies, config.twin_width
+        )
 
     few, group = config.num_paper_seeds, _TARGET.group
+    denoising = config.denoising(config.num_batches, config.num_data)
+    solve = LinearSettings(sample_steps=config.linear_steps)
     models = (
         ("plain", "plain EBM, SVGD", by_contrast(Trivial()), few),
         ("equivariant", "equivariant EBM, E-SVGD", by_contrast(group), few),
         ("plain-denoised", "coordinates, denoising", twin(1), 1),
         ("augmented-denoised", "the same, augmented", twin(100), 1),
-        ("denoised", "graph network, denoising", graph, None),
-        ("linear", "linear in functions of distance, one solve", linear, None),
+        ("denoised", "graph network, denoising", as_set(denoising), None),
+        ("linear", "linear in functions of distance, one solve", as_set(solve), None),
     )
     return [
         *(

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from experiments._engine import (
     EXACT,
     Experiment,
     Figure,
+    has_package,
     Key,
     Particles,
     Shown,
@@ -28,7 +29,6 @@ from experiments._mixture_samplers import (
     NUM_FLOORS,
     Samplers,
 )
-from experiments._sampling import has_blackjax
 
 
 def entries(config: MixtureConfig) -> list[Entry]:
@@ -62,7 +62,7 @@ def entries(config: MixtureConfig) -> list[Entry]:
 
     few = config.num_particles
     copies = math.factorial(config.num_components)
-    many = max(few, min(few * copies, config.most_particles))
+    many = max(few, min(few * copies, config.num_draws))
     plain = lambda pilot: RBF()
     equivariant = lambda pilot: Equivariant(RBF(), pilot.group)
     partial = functools.partial
@@ -74,7 +74,7 @@ def entries(config: MixtureConfig) -> list[Entry]:
         "svgd": (partial(known.svgd, plain, few), _SVGD),
         "svgd-many": (partial(known.svgd, plain, many), _MANY),
     }
-    if not has_blackjax():
+    if not has_package("blackjax"):
         del samplers["nuts"]
     return [
         Entry(FLOOR, floor, label="as many exact samples", num_seeds=NUM_FLOORS),
@@ -83,18 +83,6 @@ def entries(config: MixtureConfig) -> list[Entry]:
             for name, (sample, note) in samplers.items()
         ),
     ]
-
-
-def compare(
-    config: MixtureConfig, outcomes: Mapping[str, Outcome]
-) -> dict[str, dict[str, np.ndarray]]:
-    """Return what effective draws by NUTS cost, over those by tempering."""
-    if not {"tempering", "nuts"} <= set(outcomes):
-        return {}
-    theirs, ours = (
-        outcomes[name].metrics["evaluations_to_1000"] for name in ("nuts", "tempering")
-    )
-    return {"nuts": {"cost_over_tempering": theirs / ours}}
 
 
 _TEMPERING = (
@@ -111,7 +99,7 @@ _E_SVGD = (
     "copies. Expanded, each stands for its whole orbit."
 )
 _SVGD = "Vanilla SVGD with the same noise, of as many particles."
-_MANY = "The same with as many particles as all copies together, or `most_particles`."
+_MANY = "The same with as many particles as all copies together, or `num_draws`."
 
 # Neal (1999), Erroneous results in "Marginal likelihood from the Gibbs output". Chib
 # (1995) has -224.138: his estimate lacks most of the factor 3! of the labels.
@@ -149,12 +137,11 @@ MIXTURE = Experiment(
             num_seeds=1, num_components=2, evidence_components=(2,), num_draws=16,
             num_reference=16, num_temperatures=3, num_chains=8, num_steps=32, every=4,
             num_smc_particles=16, num_smc_runs=4, num_moves=1, ess_fraction=0.2,
-            nuts_steps=8, num_particles=16, most_particles=16,
-            svgd_steps=8,
+            nuts_steps=8, num_particles=16, svgd_steps=8,
         ),
         "quick": MixtureConfig(),
         "paper": MixtureConfig(
-            num_seeds=10, evidence_components=(2, 3, 4, 5, 6), reference_runs=4,
+            num_seeds=10, evidence_components=(2, 3, 4, 5, 6),
             num_chains=64, num_steps=10_000, every=50, num_smc_particles=8_192,
             num_moves=40, nuts_steps=2_000, svgd_steps=5_000,
         ),
@@ -178,5 +165,4 @@ MIXTURE = Experiment(
             "errors of the mean over the seeds, beside the published value.",
         ),
     ),
-    compare=compare,
 )  # fmt: skip

@@ -3,25 +3,21 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein.diffusion import NoiseEnergy
 from equistein.groups import PointCloud
-from equistein.models import denoising_model, DenoisingSettings, for_data
+from equistein.models import DenoisingSettings
 from equistein.molecules import (
     atomic_numbers_of,
     atoms_of,
-    has_rdkit,
     infer_bonds,
     symbols_of,
 )
-from equistein.networks import NoiseMLP
 from equistein.plotting import molecule_viewer, molecules
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from experiments._engine import (
@@ -29,7 +25,6 @@ from experiments._engine import (
     Entry,
     Experiment,
     Figure,
-    Key,
     Shown,
     Trial,
 )
@@ -40,7 +35,7 @@ from experiments._molecule_reference import (
     Reference,
     reference_molecules,
 )
-from experiments._sampling import augmented
+from experiments._systems import fit_as_set, fit_coordinates
 
 _BATCH = 32  # molecules, at most
 
@@ -100,19 +95,15 @@ class MoleculesConfig(AbstractConfig):
         return DenoisingSettings(
             num_epochs=num_epochs, batch_size=min(_BATCH, len(self.data)),
             sample_steps=self.sample_steps, sample_temperature=1.0,
-            learning_rate=3e-3,
+            learning_rate=3e-3, sigma_min=self.noise, width=self.width,
+            depth=self.depth,
             stein_step_size=self.stein_step * self.noise**2,
             langevin_step_size=self.noise**2,
         )  # fmt: skip
 
 
 def check(config: MoleculesConfig) -> None:
-    """Raise `ValueError` for a formula or tools that are invalid."""
-    if not has_rdkit():
-        raise ValueError(
-            "This experiment needs RDKit, which judges and draws molecules: "
-            "pip install 'equistein[molecules]'."
-        )
+    """Raise `ValueError` for a formula that is invalid."""
     counts = collections.Counter(atoms_of(config.formula))
     if set(counts) - set("HCNOF") or counts["C"] < 2 or not counts["O"]:
         raise ValueError(
@@ -121,44 +112,24 @@ def check(config: MoleculesConfig) -> None:
         )
 
 
-def _graph(key: Key, config: MoleculesConfig) -> NoiseEnergy:
-    """Build the energies of a graph network, untrained."""
-    symbols = config.reference.symbols
-    settings = DenoisingSettings(
-        width=config.width, depth=config.depth, sigma_min=config.noise
-    )
-    model: Any = for_data(
-        key, PointCloud(symbols, 3), config.data, settings=settings,
-        atomic_numbers=atomic_numbers_of(symbols),
-    )  # fmt: skip
-    assert isinstance(model.energy, NoiseEnergy)
-    return model.energy
+def _learned(config: MoleculesConfig, copies: int, trial: Trial) -> Outcome:
+    """Fit an energy by denoising, and measure its samples.
 
-
-def _plain(key: Key, config: MoleculesConfig) -> NoiseEnergy:
-    """Build the energies of a perceptron of the coordinates, untrained."""
-    widths = (config.plain_width,) * 3
-    network = NoiseMLP(config.data[0].size, widths=widths, key=key)
-    return NoiseEnergy(network, config.data, config.noise)
-
-
-def _learned(
-    config: MoleculesConfig,
-    energy_for: Callable[[Key, MoleculesConfig], NoiseEnergy],
-    num_epochs: int,
-    copies: int,
-    trial: Trial,
-) -> Outcome:
-    """Fit an energy by denoising, and measure its samples."""
-    network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
-    energy, data, known = energy_for(network_key, config), config.data, config.reference
-    if copies > 1:
-        group = PointCloud(known.symbols, 3)
-        data = augmented(trial.key(3), group, data, copies)
-    model = denoising_model(energy, data, config.denoising(num_epochs))
-    path = trial.checkpoint()
-    fitted = model.fit(fit_key, data, checkpoint=path, progress=True)
-    samples = np.asarray(fitted.sample(sample_key, config.num_samples, progress=True))
+    With no copies it is that of a graph network, else of a perceptron of coordinates.
+    """
+    data, known = config.data, config.reference
+    group = PointCloud(known.symbols, 3)
+    if copies:
+        fitted, key = fit_coordinates(
+            config.denoising(config.plain_epochs), trial, group, data, copies,
+            config.plain_width,
+        )  # fmt: skip
+    else:
+        fitted, key = fit_as_set(
+            config.denoising(config.num_epochs), trial, group, data,
+            atomic_numbers=atomic_numbers_of(known.symbols),
+        )  # fmt: skip
+    samples = np.asarray(fitted.sample(key, config.num_samples, progress=True))
     metrics = known.measure(known.symbols, samples)
     metrics["rollbacks"] = len(fitted.events)
     kept = {"history": fitted.history, "events": fitted.events}
@@ -176,27 +147,27 @@ def entries(config: MoleculesConfig) -> list[Entry]:
 
     models = (
         (
-            "equivariant", (_graph, config.num_epochs, 1),
+            "equivariant", 0,
             "New molecules of an energy on an E(n)-equivariant graph network, learned "
             "by denoising score matching at all noise levels, and sampled while the "
             "noise falls: by the reverse diffusion, with E-SVGD where the noise is "
             "small.",
         ),
         (
-            "plain", (_plain, config.plain_epochs, 1),
+            "plain", 1,
             "The twin without symmetry: a multilayer perceptron of the coordinates. It "
             "sees each training molecule in one place and order only, and gives these "
             "back.",
         ),
         (
-            "augmented", (_plain, config.plain_epochs, config.copies),
+            "augmented", config.copies,
             "The same twin, which learns from copies of each molecule, turned and with "
             "its like atoms swapped at random.",
         ),
     )  # fmt: skip
     listed = [
-        Entry(name, functools.partial(_learned, config, *how), note, trains=True)
-        for name, how, note in models
+        Entry(name, functools.partial(_learned, config, copies), note, trains=True)
+        for name, copies, note in models
     ]
     published = authors_molecules() if config.formula == "C5H8O" else None
     if published is not None:
@@ -304,5 +275,6 @@ MOLECULES = Experiment(
             "training", "denoising_loss", "denoising loss", x_label="epoch", log_y=True
         ),
     ),
+    needs={"rdkit": "molecules"},
     check=check,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Samplers of particle systems over budgets of evaluations: DW-4, LJ-13, LJ-55."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +11,7 @@ from equistein.runs import FLOOR, Outcome, seed_outcome
 from experiments._engine import (
     Entry,
     Experiment,
+    has_package,
     Keys,
     Particles,
     side_by_side,
@@ -21,7 +22,6 @@ from experiments._engine import (
 from experiments._figures import configurations, curves, histograms
 from experiments._particle_config import ANNEALED, CHAINS, needs_blackjax, SystemConfig
 from experiments._particle_samplers import over_budgets, Snapshot, through_budgets
-from experiments._sampling import has_blackjax
 from experiments._systems import reference, System, SYSTEMS
 
 _NUM_DRAWS = 50  # of exact samples, in all, for the floor
@@ -50,16 +50,13 @@ def entries(config: SystemConfig) -> list[Entry]:
         run = over_budgets if name in ANNEALED else through_budgets
         looks = run(config, system, name)
 
-        def starts(keys: Keys) -> Starts:
-            return jnp.stack([system.target.start(key, num) for key in keys])
-
         def sample(keys: Keys, start: Starts) -> list[Outcome]:
             return [
                 _outcome(config, system, snapshots[-1][0], snapshots)
                 for snapshots in looks(keys, start)
             ]
 
-        return side_by_side(starts, sample)
+        return side_by_side(lambda key: system.target.start(key, num), sample)
 
     notes = ANNEALED | CHAINS
     return [
@@ -82,7 +79,7 @@ def check(config: SystemConfig) -> None:
 
 def _that_can_run(config: SystemConfig) -> list[str]:
     """Return the samplers, without those of BlackJAX where it is not installed."""
-    there = has_blackjax()
+    there = has_package("blackjax")
     return [n for n in config.samplers if there or not needs_blackjax(config, n)]
 
 
@@ -110,28 +107,6 @@ def _outcome(
         metrics["evaluations"] = history["step"][-1]
     arrays = {"energies": system.energy(points)}
     return seed_outcome(metrics, points, history=history, arrays=arrays)
-
-
-def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
-    """Return after how many evaluations each sampler has MALA's final quality.
-
-    The smallest budget at which the energy distance, averaged over the seeds, is
-    within a tenth of MALA's at its last; infinite where it never is.
-    """
-    if "mala" not in outcomes:
-        return {}
-    level = 1.1 * outcomes["mala"].history["energy_w2"][:, -1].mean()
-
-    def first(outcome: Outcome) -> float:
-        good = outcome.history["energy_w2"].mean(axis=0) <= level
-        spent = outcome.history["step"].mean(axis=0)
-        return float(np.min(np.where(good, spent, np.inf)))
-
-    return {
-        name: {"evaluations_to_mala": np.full(config.num_seeds, first(outcome))}
-        for name, outcome in outcomes.items()
-        if outcome.history
-    }
 
 
 _DW4 = SystemConfig()
@@ -216,6 +191,5 @@ PARTICLE_SAMPLING = Experiment(
         ),
         configurations(8, caption="Samples of each sampler, not aligned."),
     ),
-    headlines=("energy_w2", "distance_tv", "geometric_w2", "evaluations_to_mala"),
-    compare=compare,
+    headlines=("energy_w2", "distance_tv", "geometric_w2"),
 )  # fmt: skip

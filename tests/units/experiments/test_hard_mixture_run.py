@@ -53,7 +53,7 @@ def test_sequential_monte_carlo_goes_on_until_it_is_there():
 def test_tempering_and_annealing_find_what_plain_chains_do_not(single_precision):
     config = dataclasses.replace(
         QUICK, num_seeds=1, dim=6, num_steps=4_000, num_smc_particles=8_192,
-        nuts_chains=8, nuts_steps=20, num_svgd_particles=64, svgd_steps=500,
+        nuts_steps=20, num_svgd_particles=64,
     )  # fmt: skip
     outcomes = perform(experiment("hard-mixture"), config)
     errors = {name: out.metrics["weight_error"].max() for name, out in outcomes.items()}
