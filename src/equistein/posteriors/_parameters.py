@@ -222,7 +222,7 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
         )
     leaves = {}
     for path, leaf in paths:
-        name = "/".join(map(_name_of, path))
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
         try:
             array = jnp.asarray(leaf)
         except (TypeError, ValueError) as error:
@@ -239,12 +239,6 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
     with jax.numpy_dtype_promotion("standard"):
         dtype = jnp.result_type(*leaves.values())
     return {name: leaf.astype(dtype) for name, leaf in leaves.items()}, structure
-
-
-def _name_of(part: Any) -> str:
-    """Return the key, the field or the place that a part of a tree's path names."""
-    names = (getattr(part, kind, None) for kind in ("key", "name", "idx"))
-    return str(next((name for name in names if name is not None), part))
 
 
 def _check_names(argument: str, names: Any, leaves: Mapping[str, Array]) -> None:
