@@ -271,11 +271,8 @@ class PeriodicRBF(AbstractRadialKernel):
 
     def _on_circles(self, points: Array) -> tuple[np.ndarray, Array, Array]:
         """Return which coordinates wrap, the radii, and the angles, 0 elsewhere."""
-        self.periodic.group(points.shape)
-        wraps = np.isfinite(self.periodic.periods)
-        radii = np.where(wraps, self.periodic.periods, 1) / (2 * np.pi)
-        wraps, radii = (np.broadcast_to(each, points.shape) for each in (wraps, radii))
-        radii = jnp.asarray(radii, points.dtype)
+        wraps, periods = self.periodic.circles(points)
+        radii = periods / (2 * jnp.pi)
         return wraps, radii, jnp.where(wraps, points / radii, 0)
 
     def project(self, point: Point) -> Point:
