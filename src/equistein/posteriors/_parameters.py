@@ -121,7 +121,11 @@ class Parameters(eqx.Module):
                 )
         self.signed = bool(signed)
         self.example = jnp.concatenate([part.ravel() for part in free])
-        self.group = self._group()
+        self.group = Trivial()
+        if self.num_labels:
+            parts = tuple(zip(self.free_shapes, self.axes, strict=True))
+            group = SignedPermutations if self.signed else Permutations
+            self.group = group(self.num_labels, parts)
         wraps = bool(np.any(np.isfinite(self.periods)))
         self.periodic = Periodic(self.periods) if wraps else None
 
@@ -201,13 +205,6 @@ class Parameters(eqx.Module):
         parts = split(flat, np.cumsum(sizes)[:-1])
         named = zip(self.names, parts, self.free_shapes, strict=True)
         return {name: part.reshape(shape) for name, part, shape in named}
-
-    def _group(self) -> AbstractGroup:
-        if not self.num_labels:
-            return Trivial()
-        parts = tuple(zip(self.free_shapes, self.axes, strict=True))
-        group = SignedPermutations if self.signed else Permutations
-        return group(self.num_labels, parts)
 
 
 def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
