@@ -106,13 +106,9 @@ class BlurredNormals(eqx.Module):
 
     def of_class(self, label: int) -> "BlurredNormals":
         """Return the distribution of one class."""
-        parts = (self.means, self.axes, self.variances, self.rest)
-        one = (
-            jnp.zeros_like(self.log_shares[:1]),
-            *(part[label : label + 1] for part in parts),
-        )
-        all_parts = lambda n: (n.log_shares, n.means, n.axes, n.variances, n.rest)
-        return eqx.tree_at(all_parts, self, one)
+        parts = lambda n: (n.log_shares, n.means, n.axes, n.variances, n.rest)
+        share, *others = (part[label : label + 1] for part in parts(self))
+        return eqx.tree_at(parts, self, (jnp.zeros_like(share), *others))
 
     def _log_densities(
         self, copies: Float[Array, "copy *shape"], noise: Scalar

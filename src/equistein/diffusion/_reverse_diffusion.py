@@ -20,11 +20,12 @@ from equistein.kernels import AbstractKernel, measured_bandwidth
 from equistein.samplers import clip_norms, NonFiniteError, Samples
 from equistein.training import AbstractGenerator, Clamp, Condition, parts_of
 
-Ending = Literal["mean", "flow"]
+Ending = Literal["mean", "flow"]  # how the least noise is taken off
 Hold = Callable[[Int[Array, ""], Particles], Particles]
 
 _CORRECTED = 6.0  # times the least noise, up to which particles take other steps
 _COLD_UP_TO = 20.0  # the same for the temperature
+_PARTS = {"mean": 1.0, "flow": 0.5}  # of the way to the denoised point, by the ending
 
 
 @check_arguments
@@ -273,11 +274,6 @@ class HeunSteps(AbstractDiffusionSteps):
         return self
 
 
-"""How the least noise is taken off."""
-
-_PARTS = {"mean": 1.0, "flow": 0.5}
-
-
 @check_arguments
 class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     r"""Moves points from the largest noise to the least, and takes that off too.
@@ -338,8 +334,7 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         return points
 
     def scale_steps(self, factor: Scalar) -> "ReverseDiffusion":
-        steps = self.steps.scale_steps(factor)
-        return ReverseDiffusion(steps, self.shape, self.num_at_once, self.ending)
+        return dataclasses.replace(self, steps=self.steps.scale_steps(factor))
 
 
 @eqx.filter_jit

@@ -112,11 +112,11 @@ class Periodic(AbstractFeatures):
 
     def wrap(self, point: Point) -> Point:
         """Return the point with its coordinates from 0 to their periods."""
-        wraps, periods = self._constants(point)
+        wraps, periods = self.circles(point)
         return jnp.where(wraps, point % periods, point)
 
     def __call__(self, point: Point) -> Features:
-        wraps, periods = (constant.ravel() for constant in self._constants(point))
+        wraps, periods = (constant.ravel() for constant in self.circles(point))
         radii, x = periods[wraps] / (2 * jnp.pi), point.ravel()
         angles = x[wraps] / radii
         circles = radii * jnp.cos(angles), radii * jnp.sin(angles)
@@ -131,7 +131,7 @@ class Periodic(AbstractFeatures):
             )
         return Trivial()
 
-    def _constants(self, like: Array) -> tuple[np.ndarray, Float[Array, "*batch dim"]]:
+    def circles(self, like: Array) -> tuple[np.ndarray, Float[Array, "*batch dim"]]:
         """Return which coordinates wrap, and the periods, 1 for those that do not."""
         self.group(like.shape)
         wraps = np.isfinite(self.periods)

@@ -33,6 +33,8 @@ class AbstractPairFeatures(AbstractFeatures):
 
     species: eqx.AbstractVar[tuple[int, ...]]
     epsilon: eqx.AbstractVar[float]
+    # Of features without such a field: there is no cell.
+    cloud = None
 
     def __check_init__(self):
         name = type(self).__name__
@@ -45,7 +47,7 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> PointCloud | PeriodicCloud:
         dim = shape[-1] if shape else 1
-        group = periodic_group_of(self) or PointCloud(self.species, dim)
+        group = self.cloud or PointCloud(self.species, dim)
         group.check_shape(shape)
         return group
 
@@ -64,8 +66,7 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def nearest(self, gaps: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
         """Return differences to the nearest images, if there is a cell."""
-        cloud = periodic_group_of(self)
-        return gaps if cloud is None else cloud.minimum_image(gaps)
+        return gaps if self.cloud is None else self.cloud.minimum_image(gaps)
 
     def _gaps(self, point: Point) -> Float[Array, "pair dim"]:
         self.group(point.shape)
@@ -159,7 +160,7 @@ def distance_ranges(
     least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
     for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
         gaps = rows[:, first] - rows[:, second]
-        if periodic_group_of(features):
+        if features.cloud is not None:
             gaps = np.asarray(features.nearest(jnp.asarray(gaps)))
         lengths = np.linalg.norm(gaps, axis=-1)
         lengths = np.minimum(lengths, cutoff or np.inf)
@@ -168,11 +169,6 @@ def distance_ranges(
     floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
     ends = np.maximum(least, floor), np.maximum(most, floor)
     return tuple(zip(*(end.tolist() for end in ends), strict=True))
-
-
-def periodic_group_of(features: AbstractPairFeatures) -> PeriodicCloud | None:
-    """Return the group of particles in a cell, of features that have a `cloud`."""
-    return getattr(features, "cloud", None)
 
 
 def periodic_group(

@@ -1,5 +1,7 @@
 """Rotations and reflections: of the plane, of d-dimensional space, of images."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -102,8 +104,29 @@ def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
     return jnp.array([[cos, -sin], [sin, cos]])
 
 
+class AbstractRotations(AbstractMatrixGroup):
+    """All rotations about the origin, with or without reflections."""
+
+    reflections: ClassVar[bool]
+
+    @accept_integer_key
+    def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
+        return random_rotations(key, self.dim, num, self.reflections)
+
+    def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
+        columns = point.reshape(-1, self.dim).T
+        frame, triangle = jnp.linalg.qr(columns, mode="complete")
+        signs = jnp.where(jnp.diagonal(triangle) < 0, -1.0, 1.0).astype(point.dtype)
+        signs = jnp.concatenate([signs, jnp.ones(self.dim - len(signs), point.dtype)])
+        if not self.reflections and columns.shape[1] >= self.dim:
+            handedness = jnp.sign(jnp.linalg.det(frame)) * jnp.prod(signs)
+            signs = signs.at[-1].multiply(handedness)
+        return (signs[:, None] * triangle).T.reshape(point.shape)
+
+
 @check_arguments
-class Orthogonal(AbstractMatrixGroup):
+class Orthogonal(AbstractRotations):
     """O(d): the rotations and reflections about the origin.
 
     Acts on points of shape `(d,)`, or on `(n, d)` by moving all vectors together. The
@@ -115,18 +138,11 @@ class Orthogonal(AbstractMatrixGroup):
     """
 
     dim: int
-
-    @accept_integer_key
-    def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
-        return random_rotations(key, self.dim, num, reflections=True)
-
-    def canonicalize(self, point: Point) -> Point:
-        self.check_shape(point.shape)
-        return _triangular(point, self.dim, reflections=True)
+    reflections: ClassVar[bool] = True
 
 
 @check_arguments
-class SpecialOrthogonal(AbstractMatrixGroup):
+class SpecialOrthogonal(AbstractRotations):
     """SO(d): the rotations about the origin.
 
     As `Orthogonal`, without reflections: when a point has `d` or more vectors, the
@@ -134,14 +150,7 @@ class SpecialOrthogonal(AbstractMatrixGroup):
     """
 
     dim: int
-
-    @accept_integer_key
-    def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
-        return random_rotations(key, self.dim, num, reflections=False)
-
-    def canonicalize(self, point: Point) -> Point:
-        self.check_shape(point.shape)
-        return _triangular(point, self.dim, reflections=False)
+    reflections: ClassVar[bool] = False
 
 
 @check_arguments
@@ -208,15 +217,3 @@ def random_rotations(
     flip = jnp.sign(jnp.linalg.det(matrices))[:, None]
     # Flipping one column where det < 0 keeps the measure: the flip is in O(dim).
     return matrices.at[:, :, 0].multiply(flip)
-
-
-def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
-    """Turn `point` so that its vectors, as rows, form a lower triangle."""
-    columns = point.reshape(-1, dim).T
-    frame, triangle = jnp.linalg.qr(columns, mode="complete")
-    signs = jnp.where(jnp.diagonal(triangle) < 0, -1.0, 1.0).astype(point.dtype)
-    signs = jnp.concatenate([signs, jnp.ones(dim - len(signs), point.dtype)])
-    if not reflections and columns.shape[1] >= dim:
-        handedness = jnp.sign(jnp.linalg.det(frame)) * jnp.prod(signs)
-        signs = signs.at[-1].multiply(handedness)
-    return (signs[:, None] * triangle).T.reshape(point.shape)

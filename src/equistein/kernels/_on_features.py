@@ -93,19 +93,15 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
         places, pushed, metric = prepared.features, prepared.pushed, prepared.metric
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
         here, places = centered(there, places, places)
-        total = map_blocks(
-            lambda rows: self._block_sum(rows, places, pushed, metric),
-            here,
-            len(places),
-        )
+        block = lambda rows: self._block_sum(rows, places, pushed, metric)
+        total = map_blocks(block, here, len(places))
         (force,) = jax.vmap(lambda vjp, f: vjp(f))(pull_back, total / len(places))
         return force
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         middle = self._feature_matrix(self.features(x), self.features(y))
-        return matmul(
-            matmul(self.features.jacobian(x).T, middle), self.features.jacobian(y)
-        )
+        left = matmul(self.features.jacobian(x).T, middle)
+        return matmul(left, self.features.jacobian(y))
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
         return self.base._squared_distances(jax.vmap(self.features)(particles))

@@ -36,9 +36,7 @@ def map_blocks(
         return block(targets)
     num_blocks = -(-num // rows)
     rows = -(-num // num_blocks)
-    padded = jnp.concatenate(
-        [targets, jnp.zeros((num_blocks * rows - num, width), targets.dtype)]
-    )
+    padded = jnp.pad(targets, ((0, num_blocks * rows - num), (0, 0)))
     sums = jax.lax.map(block, padded.reshape(num_blocks, rows, width))
     return sums.reshape(num_blocks * rows, -1)[:num]
 

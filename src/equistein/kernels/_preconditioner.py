@@ -243,10 +243,7 @@ def _orbits(
     group: AbstractGroup, points: Particles, weights: Float[Array, " particle"]
 ) -> tuple[Float[Array, "copy dim"], Float[Array, " copy"]]:
     """Return the points moved by elements of a group, and their weights."""
-    order = group.order if group.order is not None else math.inf
-    elements = (
-        group.elements() if order <= _AVERAGED else group.sample(jr.key(0), _AVERAGED)
-    )
-    num = int(min(order, _AVERAGED))
+    is_small = group.order is not None and group.order <= _AVERAGED
+    elements = group.elements() if is_small else group.sample(jr.key(0), _AVERAGED)
     moved = jax.vmap(lambda g: jax.vmap(lambda x: group.act(g, x))(points))(elements)
-    return moved.reshape(-1, points.shape[1]), jnp.tile(weights, num)
+    return moved.reshape(-1, points.shape[1]), jnp.tile(weights, len(moved))

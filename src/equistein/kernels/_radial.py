@@ -52,7 +52,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         r"""Return $\kappa$ and its derivative $\kappa'$ at squared distances."""
 
     def __call__(self, x: Point, y: Point) -> Scalar:
-        return self.profile(jnp.sum((x - y) ** 2))[0]
+        return self.profile(jnp.sum((self.embed(x) - self.embed(y)) ** 2))[0]
 
     def force(self, targets: Targets, prepared: Prepared) -> Targets:
         points, scores = prepared.points, prepared.scores
@@ -241,10 +241,6 @@ class PeriodicRBF(AbstractRadialKernel):
     def profile(self, squared):
         return gaussian(squared, self.fixed_bandwidth(squared))
 
-    def __call__(self, x: Point, y: Point) -> Scalar:
-        gap = self.embed(x) - self.embed(y)
-        return self.profile(jnp.sum(gap**2))[0]
-
     def _force_about(self, particles, targets, sources, scores):
         del particles
         inverse = 1 / self.fixed_bandwidth(targets) ** 2
@@ -264,24 +260,20 @@ class PeriodicRBF(AbstractRadialKernel):
 
     def embed(self, points: Array) -> Array:
         """Return each coordinate as two: on its circle, or itself and zero."""
-        wraps, radii = self._circle_sizes(points)
-        angles = jnp.where(wraps, points / radii, 0)
+        wraps, radii, angles = self._on_circles(points)
         x = jnp.where(wraps, radii * jnp.cos(angles), points)
         return jnp.stack([x, jnp.where(wraps, radii * jnp.sin(angles), 0)])
 
     def pull_back(self, points: Array, vectors: Array) -> Array:
-        wraps, radii = self._circle_sizes(points)
-        angles = jnp.where(wraps, points / radii, 0)
+        wraps, _, angles = self._on_circles(points)
         along = jnp.cos(angles) * vectors[1] - jnp.sin(angles) * vectors[0]
         return jnp.where(wraps, along, vectors[0])
 
-    def _circle_sizes(self, like: Array) -> tuple[np.ndarray, Array]:
-        """Return which coordinates wrap, and the radii, 1 for those that do not."""
-        self.periodic.group(like.shape)
-        wraps = np.isfinite(self.periodic.periods)
-        radii = np.where(wraps, self.periodic.periods, 1) / (2 * np.pi)
-        wraps, radii = (np.broadcast_to(each, like.shape) for each in (wraps, radii))
-        return wraps, jnp.asarray(radii, like.dtype)
+    def _on_circles(self, points: Array) -> tuple[np.ndarray, Array, Array]:
+        """Return which coordinates wrap, the radii, and the angles, 0 elsewhere."""
+        wraps, periods = self.periodic.circles(points)
+        radii = periods / (2 * jnp.pi)
+        return wraps, radii, jnp.where(wraps, points / radii, 0)
 
     def project(self, point: Point) -> Point:
         self.periodic.group(point.shape)

@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -15,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from equistein._check_arguments import check_finite_arguments
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import PointCloud
-from equistein.kernels import AbstractClosedForm, closed_form, RBF
+from equistein.kernels import closed_form, RBF
 
 _STARTS = 2  # alignments a search continues with
 _ROUNDS = 2  # of assignment and rotation
@@ -111,11 +110,13 @@ def geometric_wasserstein(
             f"but got shapes {first.shape} and {second.shape}."
         )
     group.check_shape(first.shape[1:])
-    form = closed_form(RBF(1.0), group)
+    base = RBF(1.0)
+    form = closed_form(base, group)
     if form is not None:
         rows = max(1, _CHUNK // (len(second) * form.num_copies))
         blocks = (first[i : i + rows] for i in range(0, len(first), rows))
-        costs = np.concatenate([_exact(form, group, each, second) for each in blocks])
+        costs_of = eqx.filter_jit(form.squared_orbit_distances)
+        costs = np.concatenate([costs_of(base, each, second) for each in blocks])
     else:
         x, y = (
             np.asarray(group.project_points(part), float) for part in (first, second)
@@ -125,17 +126,6 @@ def geometric_wasserstein(
     rows, columns = linear_sum_assignment(costs)
     value = math.sqrt(max(float(np.mean(costs[rows, columns])), 0.0))
     return GeometricWasserstein(value, form is not None)
-
-
-@eqx.filter_jit
-def _exact(
-    form: AbstractClosedForm,
-    group: PointCloud,
-    x: Float[Array, "row *shape"],
-    y: Float[Array, "n *shape"],
-) -> Float[Array, "row n"]:
-    x, y = jax.vmap(group.project)(x), jax.vmap(group.project)(y)
-    return form.squared_orbit_distances(RBF(1.0), x, y)
 
 
 def _principal(clouds: np.ndarray) -> np.ndarray:

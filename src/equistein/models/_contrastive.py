@@ -13,7 +13,6 @@ from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._limits import check_memory
 from equistein._types import AnyKey, Particles
-from equistein.diffusion import NoiseEnergy
 from equistein.energies import (
     AbstractEnergy,
     ConditionalEnergy,
@@ -123,18 +122,14 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
         # Some shapes share all distances; the sums over a particle tell them apart.
         distances = SortedDistances(group.species, epsilon)
         return Concatenated(distances, SortedRowSums(group.species, epsilon))
-    if isinstance(group, Orthogonal | SpecialOrthogonal):
-        if len(data.shape) != 2:
-            raise ValueError(
-                f"For {group} points must be one vector, but those of `data` have the "
-                f"shape {data.shape[1:]}: use a point cloud."
-            )
+    if isinstance(group, Orthogonal | SpecialOrthogonal) and data.ndim == 2:
         return Radius(epsilon)
     if isinstance(group, ImageRotations) or (group.order or math.inf) > _MAX_COPIES:
         raise ValueError(
-            f"No invariant features are known for {group}, and no mean is taken over "
-            f"more than {_MAX_COPIES} elements: give `es.fit` PlainEnergy(network) of "
-            "this symmetry; images are for `image_model`."
+            f"No invariant features are known for {group} and points of shape "
+            f"{data.shape[1:]}, and no mean is taken over more than {_MAX_COPIES} "
+            "elements: give `es.fit` PlainEnergy(network) of this symmetry. Rotations "
+            "are of one vector, several are a point cloud; images have `image_model`."
         )
     return Coordinates()
 
@@ -162,8 +157,7 @@ def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
         if not isinstance(first, PairBasis):
             return Coordinates()
         return first if first.cloud else SortedDistances(first.species, first.epsilon)
-    known = isinstance(energy, PlainEnergy | JointEnergy | NoiseEnergy)
-    network = energy.network if known else None
+    network = getattr(energy, "network", None)
     if isinstance(network, EGNN):
         reach = float(network.reach)
         epsilon = 1e-3 * reach

@@ -52,10 +52,10 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         raise DataError(f"{path}: {', '.join(given)} is for {kinds}: leave it out.")
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
     if has_molecules:
-        _check(
-            (problem.group, problem.dim or 3) == ("point-cloud", 3),
-            f"{path} holds molecules: give --group point-cloud, and no --dim.",
-        )
+        if (problem.group, problem.dim or 3) != ("point-cloud", 3):
+            raise DataError(
+                f"{path} holds molecules: give --group point-cloud, and no --dim."
+            )
         options = {name: getattr(problem, name) for name in READ_OPTIONS}
         dataset = Dataset.of_molecules(read_frames(path, **options), str(path))
     else:
@@ -64,11 +64,11 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     dataset = dataclasses.replace(
         dataset, num_held_out=round(problem.held_out * num), kelvin=problem.kelvin
     )
-    _check(
-        dataset.num_train >= 2,
-        f"{path} leaves {dataset.num_train} of {num} points for training: at least two "
-        "are needed.",
-    )
+    if dataset.num_train < 2:
+        raise DataError(
+            f"{path} leaves {dataset.num_train} of {num} points for training: at least "
+            "two are needed."
+        )
     known = {n: getattr(dataset, n) for n in _DESCRIBED}
     dataset = dataclasses.replace(dataset, summary=describe(dataset.points, **known))
     if not isinstance(dataset.points, np.memmap):
@@ -79,17 +79,12 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         seen = set(np.unique(np.asarray(dataset.train().labels)).tolist())
         named = enumerate(dataset.classes or range(dataset.num_classes))
         missing = ", ".join(str(name) for i, name in named if i not in seen)
-        _check(
-            not missing,
-            f"Training sees no point of class {missing} in {path}: give more points, "
-            "or a smaller --held-out; numbers go from 0 on, without gaps.",
-        )
+        if missing:
+            raise DataError(
+                f"Training sees no point of class {missing} in {path}: give more "
+                "points, or a smaller --held-out; numbers go from 0 on, without gaps."
+            )
     return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
-
-
-def _check(good: bool | np.bool_, otherwise: str) -> None:
-    if not good:
-        raise DataError(otherwise)
 
 
 def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset:
@@ -105,12 +100,13 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
         points, labels, notes = table.points, table.labels, table.notes
         columns, classes = table.columns, table.classes
     else:
-        _check(
-            path.suffix.lower() in (".npy", ".npz"),
-            f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, a "
-            "table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, "
-            ".db, .pdb, .sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of images.",
-        )
+        if path.suffix.lower() not in (".npy", ".npz"):
+            raise DataError(
+                f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, "
+                "a table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, "
+                ".traj, .db, .pdb, .sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of "
+                "images."
+            )
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
             check_on_disk(points, str(path))
@@ -131,16 +127,16 @@ def _with_group(
     if problem.group != "point-cloud":
         return points, parse_group(problem.group)
     dim = problem.dim or (points.shape[2] if points.ndim == 3 else 0)
-    _check(
-        dim > 0,
-        f"{path} holds rows of {points.shape[1]} numbers: give --dim, the dimension of "
-        "space.",
-    )
+    if dim <= 0:
+        raise DataError(
+            f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
+            "dimension of space."
+        )
     points = as_particles(points, dim)
-    _check(
-        points.shape[1] > 1,
-        f"each point of {path} is a single particle: for one vector take so:3 or o:3.",
-    )
+    if points.shape[1] == 1:
+        raise DataError(
+            f"each point of {path} is a single particle: take so:3 or o:3 for a vector."
+        )
     species = problem.species.split() if problem.species else [0] * points.shape[1]
     return points, PointCloud(species, dim)
 
@@ -154,14 +150,16 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     known = known[np.isfinite(known)]
     uses_energies = by_features and len(np.unique(known)) > 1
     forces, notes = dataset.forces, " ".join(dataset.notes)
-    _check(
-        uses_energies or (solved and bool(len(known) or "--energy-key" not in notes))
-        if forces is None
-        else np.nansum(forces[:num] ** 2) > 0,
-        "--kelvin needs forces that are not all zero, or with --network features "
-        f"energies that differ, but the training part of {path} has none for this "
-        f"network: leave --kelvin out, or take --energy-key, --forces-key. {notes}",
-    )
+    if forces is None:
+        good = uses_energies or (solved and (len(known) or "--energy-key" not in notes))
+    else:
+        good = np.nansum(forces[:num] ** 2) > 0
+    if not good:
+        raise DataError(
+            "--kelvin needs forces that are not all zero, or with --network features "
+            f"energies that differ, but the training part of {path} has none for this "
+            f"network: leave --kelvin out, or take --energy-key, --forces-key. {notes}"
+        )
     if solved or not (uses_energies and problem.labels):
         return dataset
     assert problem.kelvin is not None

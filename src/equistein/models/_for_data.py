@@ -127,9 +127,8 @@ def for_dataset(
     numbers = atomic_numbers_of(train.species) if train.species else None
     group = train.group
     if type(settings) is LinearSettings and numbers and isinstance(group, PointCloud):
-        if (
-            bonds := train.shared_bonds()
-        ):  # they tell more of a molecule than its elements
+        bonds = train.shared_bonds()
+        if bonds:  # they tell more of a molecule than its elements
             group = Molecule((bonds, numbers), reflections=group.reflections)
     known = {"settings": settings, "atomic_numbers": numbers}
     model = for_data(key, group, train.points, train.labels, **known)

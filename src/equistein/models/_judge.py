@@ -154,19 +154,19 @@ def judge(
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
     # As many samples as floor points, so that their numbers can be compared.
     num = min(len(first), len(samples))
-    other_features, numbers, floor = feature_map(others), {}, {}
+    other_features, numbers, floor, energies = feature_map(others), {}, {}, []
     for found, points in ((numbers, samples[:num]), (floor, first[:num])):
         distance = energy_distance(feature_map(points), other_features)
         found["energy_distance_of_features"] = distance
+        energies.append(np.asarray(values_at(energy, points)))
         if dataset.kelvin is not None:
+            found["mean_energy"] = float(energies[-1].mean())
             found |= _thermal_numbers(energy, points, dataset.kelvin)
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in _GAIN)
     if gain <= gain_error < _UNSURE:
         reasons.append(_NO_GAIN.format(gain, gain_error))
-    known, drawn = (
-        np.asarray(values_at(energy, points[:num])) for points in (first, samples)
-    )
+    drawn, known = energies
     gap, spread = float(known.mean() - drawn.mean()), float(known.std())
     if gap > _FAR * spread:
         reasons.append(_LOWER.format(gap, spread))
@@ -219,14 +219,13 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
 def _thermal_numbers(
     energy: AbstractEnergy, points: Particles, kelvin: float
 ) -> dict[str, float]:
-    """Return the mean learned energy, and the temperature that learned forces suit."""
-    numbers = {"mean_energy": float(np.mean(values_at(energy, points)))}
+    """Return the temperature that learned forces suit."""
     if isinstance(energy.group(points.shape[1:]), PeriodicCloud):
-        return numbers  # since the virial is that of a molecule
+        return {}  # since the virial is that of a molecule
     forces = np.asarray(values_at(jax.grad(energy.log_density), points))
     check = check_thermal(np.asarray(points), BOLTZMANN * kelvin * forces)
     virial = check.estimates["displacement virial"].value
-    return numbers | {"learned_temperature": virial}
+    return {"learned_temperature": virial}
 
 
 def _energy_panel(
@@ -265,7 +264,8 @@ def _held_out_metrics(
                 np.array([repeated_denoising_loss(each, e, points) for each in keys])
                 for e in (base, energy)
             )
-            numbers |= _gain(untrained - loss, _LEAST_GAIN * np.mean(untrained))
+            least = _LEAST_GAIN * np.mean(untrained)
+            numbers |= _averaged("gain_over_normal", untrained - loss, least)
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
             steps = min(num_steps, _MAX_IMAGE_STEPS)
             bits = image_bits(jr.fold_in(key, 1), energy, points, num_steps=steps)
@@ -302,9 +302,7 @@ def _likelihood(
         points = fitted.group.project_points(held_out)
         values = np.asarray(fitted.log_likelihood(points, normalizer))
         error = np.asarray(normalizer.error)
-        numbers["held_out_log_likelihood"] = np.mean(values)
-        spread = 2 * np.std(values) / len(values) ** 0.5
-        numbers["held_out_log_likelihood_error"] = error + spread
+        numbers |= _averaged("held_out_log_likelihood", values, error)
         # A normal distribution as wide as the data.
         center, normal = fitted.reference.center, fitted.reference
         gaps = np.asarray(fitted.group.project_points(train)) - np.asarray(center)
@@ -312,7 +310,7 @@ def _likelihood(
         scale = jnp.asarray(scale, center.dtype)
         normal = eqx.tree_at(lambda n: n.scale, normal, scale)
         gains = values - np.asarray(values_at(normal.log_density, points))
-        numbers |= _gain(gains, error)
+        numbers |= _averaged("gain_over_normal", gains, error)
     return numbers
 
 
@@ -328,10 +326,10 @@ class _ZeroNetwork(eqx.Module):
         return self.network.project(point)
 
 
-def _gain(gains: np.ndarray, error: Any = 0.0) -> dict[str, Any]:
-    """Return the mean of what was gained, and two standard errors of it and more."""
-    spread = 2 * np.std(gains) / len(gains) ** 0.5
-    return dict(zip(_GAIN, (np.mean(gains), error + spread), strict=True))
+def _averaged(name: str, values: np.ndarray, error: Any) -> dict[str, Any]:
+    """Return a mean by its name, with two standard errors of it, and a further one."""
+    spread = 2 * np.std(values) / len(values) ** 0.5
+    return {name: np.mean(values), f"{name}_error": error + spread}
 
 
 @check_arguments
@@ -359,8 +357,7 @@ def write_fit_report(
     write_figures(folder, pictures)
     metrics = outcomes["model"].metrics
     note = _COMPARED + _LIKELIHOOD * ("held_out_log_likelihood" in metrics)
-    if dataset.molecule:
-        note += _MOLECULES
+    note += _MOLECULES * bool(dataset.molecule)
     if {"held_out_force_error", "held_out_energy_error"} & set(metrics):
         note += _FORCES
     text = ReportText(

@@ -39,14 +39,6 @@ def _sum_ends(atoms: Float[Array, "atom width"]) -> Float[Array, "pair width"]:
     return jnp.asarray(ends, atoms.dtype) @ atoms
 
 
-def _sum_pairs(
-    pairs: Float[Array, "pair width"], num: int
-) -> Float[Array, "atom width"]:
-    """Return the sum over the pairs of each of `num` atoms: `_sum_ends` transposed."""
-    like = jax.ShapeDtypeStruct((num, pairs.shape[1]), pairs.dtype)
-    return jax.linear_transpose(_sum_ends, like)(pairs)[0]
-
-
 class MessageLayer(eqx.Module):
     r"""One round of messages between all pairs of atoms, with attention.
 
@@ -80,8 +72,9 @@ class MessageLayer(eqx.Module):
         messages = silu(dense(self.message, silu(before)))
         weight = jax.nn.sigmoid(dense(self.attention, messages))
         messages = messages * weight[:, None]
-        sums = _sum_pairs(messages, len(hidden)) / len(hidden) ** 0.5
-        both = jnp.concatenate([hidden, sums], axis=1)
+        # Over the pairs of each atom: `_sum_ends` transposed.
+        (sums,) = jax.linear_transpose(_sum_ends, hidden)(messages)
+        both = jnp.concatenate([hidden, sums / len(hidden) ** 0.5], axis=1)
         step = dense(self.update_out, silu(dense(self.update, both)))
         return hidden + step, messages
 

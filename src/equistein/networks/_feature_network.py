@@ -62,8 +62,11 @@ class FeatureNetwork(AbstractNetwork):
         )
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
-        z = self._standardize(point)
-        low, high = self._fixed(self.low, z), self._fixed(self.high, z)
+        values = self.features(point)
+        # Constants of the data, which are not trained.
+        constants = jax.lax.stop_gradient((self.mean, self.scale, self.low, self.high))
+        mean, scale, low, high = (each.astype(values.dtype) for each in constants)
+        z = (values - mean) / scale
         beyond = jax.nn.relu(z - high) + jax.nn.relu(low - z)
         return self.network(z) - 0.5 * jnp.sum(beyond**2)
 
@@ -73,15 +76,6 @@ class FeatureNetwork(AbstractNetwork):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.features.group(shape)
-
-    def _standardize(self, point: Point) -> Features:
-        values = self.features(point)
-        mean, scale = self._fixed(self.mean, values), self._fixed(self.scale, values)
-        return (values - mean) / scale
-
-    def _fixed(self, constant: Features, like: Features) -> Features:
-        """Return a constant of the data, which is not trained."""
-        return jax.lax.stop_gradient(constant).astype(like.dtype)
 
 
 @check_arguments

@@ -121,7 +121,11 @@ class Parameters(eqx.Module):
                 )
         self.signed = bool(signed)
         self.example = jnp.concatenate([part.ravel() for part in free])
-        self.group = self._group()
+        self.group = Trivial()
+        if self.num_labels:
+            parts = tuple(zip(self.free_shapes, self.axes, strict=True))
+            group = SignedPermutations if self.signed else Permutations
+            self.group = group(self.num_labels, parts)
         wraps = bool(np.any(np.isfinite(self.periods)))
         self.periodic = Periodic(self.periods) if wraps else None
 
@@ -202,13 +206,6 @@ class Parameters(eqx.Module):
         named = zip(self.names, parts, self.free_shapes, strict=True)
         return {name: part.reshape(shape) for name, part, shape in named}
 
-    def _group(self) -> AbstractGroup:
-        if not self.num_labels:
-            return Trivial()
-        parts = tuple(zip(self.free_shapes, self.axes, strict=True))
-        group = SignedPermutations if self.signed else Permutations
-        return group(self.num_labels, parts)
-
 
 def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
     """Return the arrays of a tree by their names, and the tree's structure."""
@@ -222,7 +219,7 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
         )
     leaves = {}
     for path, leaf in paths:
-        name = "/".join(map(_name_of, path))
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
         try:
             array = jnp.asarray(leaf)
         except (TypeError, ValueError) as error:
@@ -239,12 +236,6 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
     with jax.numpy_dtype_promotion("standard"):
         dtype = jnp.result_type(*leaves.values())
     return {name: leaf.astype(dtype) for name, leaf in leaves.items()}, structure
-
-
-def _name_of(part: Any) -> str:
-    """Return the key, the field or the place that a part of a tree's path names."""
-    names = (getattr(part, kind, None) for kind in ("key", "name", "idx"))
-    return str(next((name for name in names if name is not None), part))
 
 
 def _check_names(argument: str, names: Any, leaves: Mapping[str, Array]) -> None:

@@ -39,6 +39,7 @@ class AbstractMetropolis(AbstractMarkovChains):
     def __check_init__(self):
         if isinstance(self.num_adapt, int):
             check_integers(type(self).__name__, 0, num_adapt=self.num_adapt)
+        check_score_clip(type(self).__name__, self.score_clip)
 
     @abc.abstractmethod
     def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
@@ -141,9 +142,6 @@ class MALA(AbstractMetropolis):
     num_leapfrogs: int = eqx.field(default=1, init=False)
     default_step: ClassVar[float] = 0.3
     power: ClassVar[int] = 2
-
-    def __check_init__(self):
-        check_score_clip("MALA", self.score_clip)
 
     def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
         return jnp.sqrt(2 * size)

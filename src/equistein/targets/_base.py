@@ -25,7 +25,14 @@ class AbstractTarget(eqx.Module):
 
     def log_density(self, point: Point) -> Scalar:
         """Return the log density of one point, perhaps up to a constant."""
-        _check_point(f"{type(self).__name__}.log_density", point, self.shape)
+        got, dtype = getattr(point, "shape", None), getattr(point, "dtype", int)
+        if got != self.shape or not jnp.issubdtype(dtype, jnp.floating):
+            text = repr(point) if got is None else f"shape {got} of {dtype}"
+            raise ValueError(
+                f"`{type(self).__name__}.log_density` needs `point`, one floating-point"
+                f" array of shape {self.shape}, but got {text}: take jax.vmap for "
+                "several points, point.astype(float) for integers."
+            )
         return self._log_density(point)
 
     @abc.abstractmethod
@@ -43,15 +50,3 @@ def as_tuples(array: Any) -> Any:
     values = np.asarray(array).tolist()
     nested = lambda part: tuple(map(nested, part)) if isinstance(part, list) else part
     return nested(values)
-
-
-def _check_point(owner: str, point: Any, shape: tuple[int, ...]) -> None:
-    """Raise `ValueError` unless `point` is one of a shape, floating point."""
-    got, dtype = getattr(point, "shape", None), getattr(point, "dtype", int)
-    if got != shape or not jnp.issubdtype(dtype, jnp.floating):
-        text = repr(point) if got is None else f"shape {got} of {dtype}"
-        raise ValueError(
-            f"`{owner}` needs `point`, one floating-point array of shape {shape}, but "
-            f"got {text}: take jax.vmap for several points, point.astype(float) for "
-            "integers."
-        )

@@ -39,7 +39,6 @@ class HardMixture(AbstractTarget):
     """
 
     dim: int
-    _weights: tuple[float, ...]
     _widths: tuple[float, ...]
     _means: tuple[tuple[float, ...], ...]
     radius: float
@@ -60,19 +59,17 @@ class HardMixture(AbstractTarget):
                 "HardMixture needs `width_ratio` >= 1 and a positive `radius`, but got "
                 f"width_ratio={width_ratio!r} and radius={radius!r}."
             )
-        self.dim = dim
+        self.dim, num = dim, len(_WEIGHTS)
         self.radius = float(radius)
-        weights = jnp.asarray(_WEIGHTS, float)
-        self._weights = as_tuples(weights / jnp.sum(weights))
-        self._widths = as_tuples(jnp.geomspace(1.0, float(width_ratio), weights.size))
-        angles = jnp.linspace(0.0, 2 * jnp.pi, weights.size, endpoint=False)
+        self._widths = as_tuples(jnp.geomspace(1.0, float(width_ratio), num))
+        angles = jnp.linspace(0.0, 2 * jnp.pi, num, endpoint=False)
         circle = self.radius * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
         self._means = as_tuples(jnp.pad(circle, ((0, 0), (0, dim - 2))))
 
     @property
     def weights(self) -> Float[Array, " mode"]:
         """The weight of each mode."""
-        return jnp.asarray(self._weights, float)
+        return jnp.asarray(_WEIGHTS, float)
 
     @property
     def widths(self) -> Float[Array, " mode"]:

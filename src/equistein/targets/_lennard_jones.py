@@ -145,7 +145,8 @@ class LennardJones(AbstractParticleSystem):
         return _settled(self, key, num)
 
     def _log_density(self, point: Point) -> Scalar:
-        pairs = self.pair_factor * sum_pairs(self._pair_energy, None, point)
+        energy = functools.partial(pair_energy, minimum=self.minimum)
+        pairs = self.pair_factor * sum_pairs(energy, None, point)
         return -(pairs + self._holding(point)) / self.temperature
 
     def _holding(self, point: Point) -> Scalar:
@@ -158,9 +159,6 @@ class LennardJones(AbstractParticleSystem):
         beyond = jnp.sqrt(jnp.maximum(squares, radius**2)) - radius
         stiffness = _WALL * self.pair_factor / self.minimum**2
         return stiffness / 2 * jnp.sum(beyond**2)
-
-    def _pair_energy(self, squares: Squares) -> tuple[Squares, Squares]:
-        return pair_energy(squares, self.minimum)
 
 
 def pair_energy(squares: Squares, minimum: float) -> tuple[Squares, Squares]:

@@ -82,11 +82,27 @@ class LennardJonesFluid(AbstractTarget):
     def group(self) -> PeriodicCloud:
         return PeriodicCloud((0,) * self.num_particles, (self.side,) * 3)
 
+    @eqx.filter_jit
     def energy_and_pressure(
         self, points: Particles
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """Return the energy a particle and the pressure, with the tail correction."""
-        return _energy_and_pressure(self, points)
+        density, cutoff = self.density, self.cutoff
+        energy = functools.partial(_cut_energy, cutoff)
+
+        def virial(squares):  # r u'(r) = 2 r^2 du / d(r^2)
+            values, slopes = energy(squares)
+            return 2 * squares * slopes, values
+
+        def of_one(point):
+            return tuple(pair_sum(f, point, self.group)[0] for f in (energy, virial))
+
+        energies, virials = jax.lax.map(of_one, points)
+        ninth, third = cutoff**-9, cutoff**-3
+        tail = 8 / 3 * math.pi * density * (ninth / 3 - third)
+        pressure_tail = 16 / 3 * math.pi * density**2 * (2 / 3 * ninth - third)
+        pressure = density * self.temperature - virials / (3 * self.group.volume)
+        return energies / self.num_particles + tail, pressure + pressure_tail
 
     def sample(
         self, key: AnyKey, num: int, *, num_steps: int | None = None
@@ -120,25 +136,3 @@ def _cut_energy(cutoff: float, squares: Squares) -> tuple[Squares, Squares]:
     values, slopes = pair_energy(squares, _MINIMUM)
     inside = squares < cutoff**2
     return jnp.where(inside, values, 0), jnp.where(inside, slopes, 0)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _energy_and_pressure(
-    target: LennardJonesFluid, points: Particles
-) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    density, cutoff = target.density, target.cutoff
-
-    def virial(squares):  # r u'(r) = 2 r^2 du / d(r^2)
-        values, slopes = _cut_energy(cutoff, squares)
-        return 2 * squares * slopes, values
-
-    def of_one(point):
-        energy = functools.partial(_cut_energy, cutoff)
-        return (pair_sum(f, point, target.group)[0] for f in (energy, virial))
-
-    energies, virials = jax.lax.map(lambda x: tuple(of_one(x)), points)
-    ninth, third = cutoff**-9, cutoff**-3
-    tail = 8 / 3 * math.pi * density * (ninth / 3 - third)
-    pressure_tail = 16 / 3 * math.pi * density**2 * (2 / 3 * ninth - third)
-    pressure = density * target.temperature - virials / (3 * target.group.volume)
-    return energies / target.num_particles + tail, pressure + pressure_tail

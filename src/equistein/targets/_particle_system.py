@@ -194,12 +194,6 @@ def find_minima(
 
 
 @eqx.filter_jit
-def _polished_ends(log_density: LogDensity, starts: Particles, features: Any):
-    points, *rest = _polish(log_density, _relax(log_density, starts))
-    return points, *rest, jax.vmap(features)(points)
-
-
-@eqx.filter_jit
 def _states(log_density: LogDensity, features: Any, points: Particles, minima: Any):
     ends = jax.vmap(features)(_relax(log_density, points))
     gaps = jnp.max(jnp.abs(ends[:, None] - minima[None].astype(ends.dtype)), axis=-1)
@@ -207,7 +201,7 @@ def _states(log_density: LogDensity, features: Any, points: Particles, minima: A
 
 
 @eqx.filter_jit
-def _polish(log_density: LogDensity, points: Particles):
+def _polished_ends(log_density: LogDensity, starts: Particles, features: Any):
     def newton(x):
         shape = x.shape
 
@@ -224,9 +218,10 @@ def _polish(log_density: LogDensity, points: Particles):
         flat = jax.lax.fori_loop(0, 10, improve, x.ravel())
         lowest = jnp.linalg.eigvalsh(jax.hessian(energy)(flat))[0]
         steepness = jnp.max(jnp.abs(jax.grad(energy)(flat)))
-        return flat.reshape(shape), energy(flat), lowest, steepness
+        x = flat.reshape(shape)
+        return x, energy(flat), lowest, steepness, features(x)
 
-    return jax.vmap(newton)(points)
+    return jax.vmap(newton)(_relax(log_density, starts))
 
 
 @eqx.filter_jit

@@ -1,5 +1,6 @@
 """Averages of the Gaussian kernel over permutations of labels, in closed form."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -209,9 +210,6 @@ def _over_subsets(
         layer = {}
         for taken in map(frozenset, itertools.combinations(range(num), k + 1)):
             terms = [multiply(row[j], layers[k][taken - {j}]) for j in sorted(taken)]
-            total = terms[0]
-            for term in terms[1:]:
-                total = add(total, term)
-            layer[taken] = total
+            layer[taken] = functools.reduce(add, terms)
         layers.append(layer)
     return layers
