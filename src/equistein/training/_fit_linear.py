@@ -199,14 +199,13 @@ def fit_linear(
     box, spread = Box(some, group), float(np.std(source.some))
     reference = Normal(box.center, 1.5 * spread, group)
     if group.is_periodic:  # a liquid forgets its start by itself
-        chains = HMC(1e-3 * spread, num_leapfrogs=8, num_adapt=_SETTLED)
+        sampler: Any = HMC(1e-3 * spread, num_leapfrogs=8, num_adapt=_SETTLED)
         options = {"num_steps": 2 * _SETTLED, "every": _EVERY}
-        generator = SamplingGenerator(chains, box, **options)
     else:
         chains = MALA(1e-3 * spread**2, project=group.project)
         sampler = AnnealedSMC(chains, reference=reference, num_runs=1, num_moves=5)
         options = {"num_steps": 2_000, "num_at_once": 1_024, "num_at_least": 256}
-        generator = SamplingGenerator(sampler, box, **options)
+    generator = SamplingGenerator(sampler, box, **options)
     fitted = Fitted(energy, {}, [], generator, reference, noise=noise)
     mesh = None if mesh is None else check_mesh("fit_linear", mesh)
     return _solved(fitted, source, ridge=ridge, mesh=mesh, progress=progress)

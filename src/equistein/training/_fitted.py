@@ -145,22 +145,20 @@ class Fitted(eqx.Module):
 
         return update(self, more, forces=forces, weights=weights, ridge=ridge)
 
-    @accept_integer_key
     def match_moments(
-        self, key: Key, data: Any, *, weights: Any = None, num_samples: int = 1_000
+        self, key: AnyKey, data: Any, *, weights: Any = None, num_samples: int = 1_000
     ) -> "Fitted":
         r"""Return the fit by one solve, moved towards maximum likelihood.
 
         The solve sees slopes alone, and little of how regions weigh that few points
-        connect. Samples do: where the likelihood is largest they have the mean features
-        of the data. From `num_samples`, drawn and then reweighted, it finds
+        connect. Where the likelihood is largest, samples have the mean features of the
+        data. From `num_samples`, which are reweighted, and drawn at most five times,
 
         $$\max_c \; n \bigl( -c \cdot \bar F - \log Z(c) \bigr) - \tfrac12
           (c - c_0)^\top \Sigma^{-1} (c - c_0),$$
 
-        with the solve's $c_0$ and its covariance, up to five times. Where the standard
-        error of a typical energy is below .1 kT, nothing is left to do. Data and
-        weights are as for `fit_linear`, without classes.
+        with the solve's $c_0$ and covariance. The fit stays if the standard error of a
+        typical energy is below .1 kT. Data and weights are as for `fit_linear`.
         """
         from equistein.training._moment_matching import match_moments
 
@@ -169,7 +167,7 @@ class Fitted(eqx.Module):
                 "Moments are matched of a fit by `fit_linear`, no classes."
             )
         check_integers("`match_moments`", num_samples=num_samples)
-        return match_moments(self, key, data, weights, num_samples)
+        return match_moments(self, as_keys(key), data, weights, num_samples)
 
     def log_normalizer(
         self,

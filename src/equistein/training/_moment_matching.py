@@ -24,15 +24,14 @@ def match_moments(
     energy: Any = fitted.energy  # a linear one
     source = LinearData(energy.group, data, fitted.noise, 1, key)
     source.add(weights=weights)
-    total, mean, squares = 0.0, 0.0, 0.0
+    total, mean = 0.0, 0.0
     for _, rows in source.rows(None):
         total += np.sum(rows.weights)
         mean += rows.weights @ energy.features.in_double(rows.points)
-        squares += rows.copies * np.sum(rows.weights**2)
-    num = 1 / (squares / total**2 + 1 / num_samples)
+    first = found = fitted.solutions[0]
+    num = 1 / (1 / sum(fold.count for fold in first.folds) + 1 / num_samples)
     # Samples may lack a region: data, too, must be worth something with weights.
     known = energy.features.in_double(source.some) - mean / total
-    first = found = fitted.solutions[0]
     if np.median(first.errors(known)) < _SURE:
         return fitted
     for number in range(_ROUNDS):
@@ -45,10 +44,7 @@ def match_moments(
             worse &= np.diag(covariance) > 0
             if not worse.any():
                 break
-            for i in np.flatnonzero(worse):  # what is left if it stays as it is
-                column = covariance[:, i] / max(covariance[i, i], 1e-300)
-                covariance = covariance - np.outer(column, covariance[i])
-                covariance[i] = covariance[:, i] = 0
+            covariance = covariance * np.outer(~worse, ~worse)  # they stay
         found, energy = stepped, energy.with_coefficients(stepped.coefficients)
         fitted = dataclasses.replace(fitted, energy=energy, solutions=(found,))
         if is_whole:
@@ -67,7 +63,7 @@ def _stepped(
     worth = lambda z: min(
         1 / np.sum(softmax(-each @ z) ** 2) / len(each) for each in along
     )
-    moved, is_whole = np.zeros(len(roots)), False
+    moved, hessian, is_whole = np.zeros(len(roots)), np.eye(len(roots)), False
     for _ in range(_STEPS):
         weights = softmax(-along[0] @ moved)
         center = weights @ along[0]
