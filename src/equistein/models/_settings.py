@@ -148,9 +148,8 @@ class LinearSettings(AbstractSettings):
             subspace.
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
-        moment_samples: Samples by which `Fitted.match_moments` corrects the solve; 0
-            for none. Not with classes, in a cell, or if they are fewer than 20 for
-            each effective parameter.
+        moment_samples: Samples for `Fitted.match_moments`, from 20 for each effective
+            parameter on. Not with classes, in a cell, or above 60 coordinates.
         sample_steps: Steps of annealed sequential Monte Carlo to draw new samples; in
             a cell, of chains before their first sample.
     """
