@@ -145,6 +145,7 @@ class Fitted(eqx.Module):
 
         return update(self, more, forces=forces, weights=weights, ridge=ridge)
 
+    @accept_integer_key
     def match_moments(
         self, key: AnyKey, data: Any, *, weights: Any = None, num_samples: int = 1_000
     ) -> "Fitted":
@@ -167,7 +168,7 @@ class Fitted(eqx.Module):
                 "Moments are matched of a fit by `fit_linear`, no classes."
             )
         check_integers("`match_moments`", num_samples=num_samples)
-        return match_moments(self, as_keys(key), data, weights, num_samples)
+        return match_moments(self, key, data, weights, num_samples)
 
     def log_normalizer(
         self,

@@ -226,9 +226,8 @@ def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
 
 
 @jax.jit
-def _split(key: Key) -> tuple[Key, Key]:
-    first, second = jr.split(key)
-    return first, second
+def _split(key: Key) -> tuple[Key, ...]:
+    return tuple(jr.split(key))
 
 
 class _HeldDensity(eqx.Module):

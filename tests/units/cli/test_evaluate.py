@@ -117,7 +117,7 @@ def test_tables_are_read_by_the_options_of_a_fit(tmp_path, capsys):
     with as_users_run_it():
         model = es.models.for_data(
             jr.key(0), es.groups.parse_group("trivial"), jnp.asarray(x),
-            settings=es.models.LinearSettings(num_waves=5),
+            settings=es.models.LinearSettings(num_waves=5, moment_samples=0),
         )  # fmt: skip
         model = dataclasses.replace(model, about={"columns": ["x", "y"]})
         model.fit(0, jnp.asarray(x)).save(tmp_path / "model.eqx")
