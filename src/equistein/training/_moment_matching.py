@@ -7,7 +7,6 @@ import jax.random as jr
 import numpy as np
 from scipy.special import softmax
 
-from equistein._types import Key
 from equistein.energies import LinearSolution
 from equistein.training._fit_linear import LinearData
 from equistein.training._fitted import Fitted
@@ -18,7 +17,7 @@ _ROUNDS, _STEPS = 5, 20
 
 
 def match_moments(
-    fitted: Fitted, key: Key, data: Any, weights: Any, num_samples: int
+    fitted: Fitted, key: Any, data: Any, weights: Any, num_samples: int
 ) -> Fitted:
     """Return a fit of larger likelihood, as `Fitted.match_moments` does."""
     energy: Any = fitted.energy  # a linear one
