@@ -311,7 +311,7 @@ def _add_columns(
     found: _Lines, points: np.ndarray, columns: Sequence[str] | None,
     periods: Sequence[float],
 ) -> None:  # fmt: skip
-    """Add columns that are not continuous, sums of others, or of other scales."""
+    """Add columns that are no parameters, not continuous, or of other scales."""
     names = np.array(columns or [f"{i + 1}" for i in range(points.shape[1])], object)
     points = points.astype(np.float64)
     ordered, whole = np.sort(points, axis=0), (points % 1 == 0).all(axis=0)
@@ -359,16 +359,21 @@ def _add_columns(
         above = np.stack([points[:last].sum(axis=0), points[:last].mean(axis=0)])
         if len(names) > 1 and (abs(points[last] - above) < 1e-3 * widths).all(1).any():
             found.add(f"Row {last + 1} sums up those above", "leave it out")
-    ranks = np.argsort(np.argsort(points[:, rest], axis=0, kind="stable"), axis=0)
-    for values, how in ((points[:, rest], "sum"), (ranks, "function")):
+    _add_dependent(found, points[:, rest], names[rest])
+
+
+def _add_dependent(found: _Lines, points: np.ndarray, names: np.ndarray) -> None:
+    """Add columns that are sums of others or, by their ranks, functions of them."""
+    ranks = np.argsort(np.argsort(points, axis=0, kind="stable"), axis=0)
+    for values, how in ((points, "sum"), (ranks, "function")):
         scaled = (values - values.mean(axis=0)) / values.std(axis=0)
         _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
         rounded = np.ma.masked_equal(np.diff(np.sort(scaled, axis=0), axis=0), 0)
         limit = np.clip(rounded.min(axis=0).max(), *_DEPENDENT)
         if singular[-1] < limit * len(points) ** 0.5:
+            listed = ", ".join(map(repr, names[np.abs(axes[-1]) > 0.05]))
             found.add(
-                f"Of the columns {listed(rest[np.abs(axes[-1]) > 0.05])} each is a "
-                f"{how} of the others",
+                f"Of the columns {listed} each is a {how} of the others",
                 "leave one out by --columns, as points on a subspace have no density",
             )
             return

@@ -12,7 +12,7 @@ from equistein.training._fit_linear import LinearData
 from equistein.training._fitted import Fitted
 
 _SURE = 0.1  # kT, of the standard error of an energy
-_LEAST = 0.3  # of samples and of data, that they are worth with weights
+_LEAST = 0.3  # effective share of reweighted samples, and of reweighted data
 _ROUNDS, _STEPS = 5, 20
 
 
@@ -29,7 +29,7 @@ def match_moments(
         mean += rows.weights @ energy.features.in_double(rows.points)
     first = found = fitted.solutions[0]
     num = 1 / (1 / sum(fold.count for fold in first.folds) + 1 / num_samples)
-    # Samples may lack a region: data, too, must be worth something with weights.
+    # Samples may lack a region: the effective share of data limits steps as well.
     known = energy.features.in_double(source.some) - mean / total
     if np.median(first.errors(known)) < _SURE:
         return fitted
@@ -43,7 +43,7 @@ def match_moments(
             worse &= np.diag(covariance) > 0
             if not worse.any():
                 break
-            covariance = covariance * np.outer(~worse, ~worse)  # they stay
+            covariance = covariance * np.outer(~worse, ~worse)  # held from now on
         found, energy = stepped, energy.with_coefficients(stepped.coefficients)
         fitted = dataclasses.replace(fitted, energy=energy, solutions=(found,))
         if is_whole:
@@ -54,12 +54,12 @@ def match_moments(
 def _stepped(
     first: LinearSolution, before: LinearSolution, gaps: Any, covariance: Any, num: Any
 ) -> tuple[LinearSolution, bool]:
-    """Return where Newton's method ends, and whether samples and data reach as far."""
+    """Return the solution after Newton's steps, and whether the last one was whole."""
     values, vectors = np.linalg.eigh(covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0))
     begin = np.linalg.lstsq(roots, before.coefficients - first.coefficients)[0]
     along = [each @ roots for each in gaps]
-    worth = lambda z: min(
+    share = lambda z: min(
         1 / np.sum(softmax(-each @ z) ** 2) / len(each) for each in along
     )
     moved, hessian, is_whole = np.zeros(len(roots)), np.eye(len(roots)), False
@@ -69,7 +69,7 @@ def _stepped(
         hessian = (along[0].T * weights) @ along[0] - np.outer(center, center)
         hessian += np.eye(len(roots)) / num
         step, is_whole = np.linalg.solve(hessian, center - (begin + moved) / num), True
-        while worth(moved + step) < _LEAST:
+        while share(moved + step) < _LEAST:
             step, is_whole = step / 2, False
         moved = moved + step
     return dataclasses.replace(
