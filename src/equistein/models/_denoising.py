@@ -115,8 +115,8 @@ def denoising_model(
     if temperature is None:
         temperature = _MOLECULE_TEMPERATURE if relaxed else 1.0
     steps = DiffusionSteps(
-        step_sizes=StepSizes(langevin, stein, clip), num_steps=settings.sample_steps,
-        kernel=kernel, temperature=temperature,
+        step_sizes=StepSizes(langevin, stein, clip), kernel=kernel,
+        num_steps=settings.sample_steps or 600, temperature=temperature,
     )  # fmt: skip
     return model_of(
         settings, energy, NoiseConditionalScoreMatching(),

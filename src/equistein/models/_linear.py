@@ -96,13 +96,14 @@ class LinearModel:
             noise=self.settings.noise, ridge=self.settings.ridge, progress=progress,
         )  # fmt: skip
         made: Any = fitted.generator
+        dim, steps = fitted.reference.dim, self.settings.sample_steps
         generator = dataclasses.replace(
-            made, num_steps=self.settings.sample_steps,
+            made, num_steps=min(max(50 * dim, 400), 2_000) if steps is None else steps,
             num_at_once=self.settings.sample_at_once,
         )  # fmt: skip
         fitted = dataclasses.replace(fitted, generator=generator)
         num, needed = self.settings.moment_samples, fitted.solutions[0].num_effective
-        is_easy = fitted.reference.dim <= _LARGEST and not fitted.group.is_periodic
+        is_easy = dim <= _LARGEST and not fitted.group.is_periodic
         if labels is None and is_easy and num >= _SAMPLES * needed:
             fitted = fitted.match_moments(key, data, num_samples=num)
         return with_about(fitted, self.about)
@@ -252,10 +253,9 @@ class ComparedModel:
                 text += f", {name} {each.mean():.4f} (+- {error:.4f} from linear)"
         best = max(gains, key=lambda name: gains[name])
         best = best if self.settings.takes_best else "linear+graph"
-        noise = f"{self.linear.settings.noise:.3g}"
         return best, (
-            f"Mean loss of denoising {len(first)} held-out points at noise {noise}: "
-            f"{text}. Taken: {best}."
+            f"Mean loss of denoising {len(first)} held-out points at noise "
+            f"{self.linear.settings.noise:.3g}: {text}. Taken: {best}."
         )
 
 

@@ -128,11 +128,11 @@ class AbstractSettings(_Checked):
     """How an energy is fitted and sampled.
 
     Attributes:
-        sample_steps: Steps to draw new samples.
+        sample_steps: Steps to draw new samples; None, of a graph network, is 600.
         sample_at_once: The number drawn together; the Stein force couples these.
     """
 
-    sample_steps: int
+    sample_steps: int | None
     sample_at_once: int
 
 
@@ -150,8 +150,8 @@ class LinearSettings(AbstractSettings):
             points held out.
         moment_samples: Samples for `Fitted.match_moments`, from 20 for each effective
             parameter on. Not with classes, in a cell, or above 60 coordinates.
-        sample_steps: Steps of annealed sequential Monte Carlo to draw new samples; in
-            a cell, of chains before their first sample.
+        sample_steps: Steps of annealed sequential Monte Carlo or, in a cell, of chains
+            before their first sample; None is 50 a coordinate, from 400 to 2 000.
     """
 
     num_gaussians: int = 12
@@ -159,7 +159,7 @@ class LinearSettings(AbstractSettings):
     noise: float | None = None
     ridge: float | None = None
     moment_samples: int = 1_000
-    sample_steps: int = 2_000
+    sample_steps: int | None = None
     sample_at_once: int = 1_024
 
 
@@ -301,7 +301,7 @@ class DenoisingSettings(TrainingSettings):
     ending: Literal["mean", "flow"] = "mean"
     stein_step_size: float | None = None
     langevin_step_size: float | None = None
-    sample_steps: int = 600
+    sample_steps: int | None = None
     sample_temperature: float | None = None
 
 
