@@ -1,5 +1,6 @@
 import contextlib
 import gc
+import os
 import pathlib
 import zlib
 
@@ -7,6 +8,12 @@ import jax
 import jax.random as jr
 import jaxtyping
 import pytest
+
+# Workers share out the cores: the threads of two on the same ones wait for each other.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw")[2:]
+if WORKER and hasattr(os, "sched_setaffinity"):
+    cores, count = sorted(os.sched_getaffinity(0)), os.environ["PYTEST_XDIST_WORKER_COUNT"]
+    os.sched_setaffinity(0, cores[int(WORKER) % len(cores) :: int(count)])
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
