@@ -12,8 +12,9 @@ import pytest
 # Workers share out the cores: the threads of two on the same ones wait for each other.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw")[2:]
 if WORKER and hasattr(os, "sched_setaffinity"):
-    cores, count = sorted(os.sched_getaffinity(0)), os.environ["PYTEST_XDIST_WORKER_COUNT"]
-    os.sched_setaffinity(0, cores[int(WORKER) % len(cores) :: int(count)])
+    cores = sorted(os.sched_getaffinity(0))
+    step = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    os.sched_setaffinity(0, cores[int(WORKER) % len(cores) :: step])
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
