@@ -43,7 +43,6 @@ _STATISTIC = r".*__|(minus)?log_?(prob|lik|post)\w*|log(l|wt)|ln_?(l|prob)|devia
 _CODES = [sign * (10**n - 1) for n in range(2, 7) for sign in (-1, 1)]  # for missing
 _DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])[0-3]\d\.0").fullmatch  # rounded
 _PERIODS = (0.03, 10)  # that points span at least and at most
-_UNBALANCED = 0.01  # of the sum of the sizes of forces
 COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())  # as RDKit bonds
 _BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
@@ -119,7 +118,7 @@ def describe(
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
     if group is not None and group.is_periodic:
-        _add_cell(found, points, species, group, forces)
+        _add_cell(found, points, species, group, energies, forces, kelvin)
     elif species is not None:
         _add_molecules(found, points, species, energies, forces, kelvin, charge)
     elif points.ndim == 2 and points.shape[1] <= _MOST_COLUMNS and not is_cloud:
@@ -216,9 +215,9 @@ def _add_molecules(
 
 def _add_cell(
     found: _Lines, points: np.ndarray, species: Sequence[str] | None, group: Any,
-    forces: Any,
+    energies: Any, forces: Any, kelvin: float | None,
 ) -> None:  # fmt: skip
-    """Add what can be checked in a cell: distances, and whether forces balance."""
+    """Add what can be checked in a cell: distances, energies and forces."""
     ratio, cause = math.nan, ""
     if species is not None:
         nearest = lambda gaps: group.minimum_image(jnp.asarray(gaps))
@@ -228,17 +227,7 @@ def _add_cell(
         f"{points.shape[1]} particles in a periodic cell{apart * math.isfinite(ratio)}",
         cause, nearest_distance=ratio,
     )  # fmt: skip
-    forces = points[:0] if forces is None else np.asarray(forces)[: len(points)]
-    forces = forces[np.isfinite(forces).all(axis=(1, 2))]
-    if forces.any():
-        net = np.linalg.norm(forces.sum(axis=1), axis=-1).sum()
-        net /= np.linalg.norm(forces, axis=-1).sum()
-        found.add(
-            f"Forces of {len(forces)} frames: net force {net:.2g} (right: 0), energies "
-            "not checked",
-            "the forces on all particles do not balance: are they of other frames, or "
-            "of some of the particles?" if net > _UNBALANCED else "", net_force=net,
-        )  # fmt: skip
+    _add_thermal(found, points, energies, forces, kelvin, np.array(group.cell))
 
 
 def _unit_of_length(
@@ -275,8 +264,9 @@ def _unit_of_length(
 
 
 def _add_thermal(
-    found: _Lines, points: np.ndarray, energies: Any, forces: Any, kelvin: float | None
-) -> None:
+    found: _Lines, points: np.ndarray, energies: Any, forces: Any,
+    kelvin: float | None, cell: Any = None,
+) -> None:  # fmt: skip
     """Add what forces say, and energies if known with them, or by themselves."""
     known = {"energies": energies, "forces": forces}
     known = {k: np.asarray(v)[: len(points)] for k, v in known.items() if v is not None}
@@ -288,7 +278,7 @@ def _add_thermal(
     if rows.sum() < 2 or points.shape[1] < 2:
         return
     known = {k: v[rows] for k, v in known.items() if is_known[k][rows].all()}
-    check = check_thermal(points[rows], kelvin=kelvin, **known)
+    check = check_thermal(points[rows], kelvin=kelvin, cell=cell, **known)
     causes, acts = check.causes, 1.0 * known.get("forces", points).any(axis=(1, 2))
     is_far = rows.sum() > 10 and _ends_far_off(np.sort(known.get("energies", acts)))
     if is_far or (acts.any() and not acts.all()):

@@ -35,7 +35,6 @@ from equistein.molecules._handedness import (
 )
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
-    embed as embed,
     Geometry as Geometry,
     geometry as geometry,
     graph_smiles as graph_smiles,

@@ -133,34 +133,6 @@ def bonds_of(mol: Any) -> np.ndarray:
 
 
 @check_arguments
-def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
-    """Return positions of atoms with this graph, by ETKDG and MMFF94, or None."""
-    chem = rdkit()
-    from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
-
-    plain = chem.MolFromSmiles(smiles)
-    if plain is None:
-        raise ValueError(f"`embed` needs `smiles` of a molecule, but got {smiles!r}.")
-    mol = chem.AddHs(plain)
-    names = [atom.GetSymbol() for atom in mol.GetAtoms()]
-    if sorted(names) != sorted(symbols):
-        raise ValueError(
-            f"`embed` needs `symbols` of the atoms of {smiles}, {' '.join(names)}, but "
-            f"got {' '.join(symbols)}."
-        )
-    settings = rdDistGeom.ETKDGv3()
-    settings.randomSeed, settings.maxIterations = 1, 50
-    relax = rdForceFieldHelpers.MMFFOptimizeMolecule
-    if rdDistGeom.EmbedMolecule(mol, settings) or relax(mol, maxIters=2_000):
-        return None  # either has failed: 0 is success
-    order = np.empty(len(names), int)
-    order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
-    positions = mol.GetConformer().GetPositions()[order]
-    # Leave out what relaxed into another molecule.
-    return positions if perceive(symbols, positions).smiles == smiles else None
-
-
-@check_arguments
 def order_by_bonds(
     molecule: Molecule, symbols: Sequence[str], bonds: Sequence[tuple[int, int]]
 ) -> list[int]:

@@ -19,6 +19,7 @@ from equistein.molecules._elements import BOLTZMANN, unit_value
 
 _FRAMES = 1_000  # that are looked at, evenly spaced
 _MOST_ERRORS = 4.0  # standard errors, beyond which a number is off
+_NEIGHBORS = 1.5  # times the distance of particles on a grid
 _RIGID = 0.05  # of a distance, that its standard deviation may be in a rigid part
 _UNBALANCED = 0.01  # of the sum of the sizes of forces, or of torques
 _ANHARMONIC = 2.0  # factor by which energies may be wider or narrower than harmonic
@@ -73,24 +74,32 @@ def check_thermal(
     forces: np.ndarray | None = None,
     energies: np.ndarray | None = None,
     kelvin: float | None = None,
+    cell: np.ndarray | None = None,
 ) -> ThermalCheck:
     """Compare energies and forces with positions and temperature, and name the cause.
 
     The frames, `(frame, atom, 3)`, are in the order of the file, in eV and Angstrom.
+    The rows of `cell` are the edges of a periodic one.
     """
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
     unit = BOLTZMANN * (kelvin or 1.0)
     f, e = (v if v is None else np.asarray(v[rows], float) for v in (forces, energies))
-    estimates, balance = ({}, {}) if f is None else _virials_and_balance(x, f, e, unit)
+    estimates, balance = {}, {}
+    if f is not None and cell is None:
+        estimates, balance = _virials_and_balance(x, f, e, unit)
+    elif f is not None:
+        estimates["displacement virial"] = _virial_of_pairs(x, f, unit, cell)
+        balance = _balance("net force", f)
     if e is not None and kelvin:
         squares = ((e - e.mean()) / unit) ** 2
-        value, error = _estimate(squares, _displacements(x)[1] / 2)
+        directions = 3 * x.shape[1] - 3 if cell is not None else _displacements(x)[1]
+        value, error = _estimate(squares, directions / 2)
         width = Estimate(value**0.5, error / (2 * max(value, 1e-99) ** 0.5))
         estimates["width of energies"] = width
     if forces is not None and energies is not None:
-        estimates |= _energy_over_work(positions, forces, energies)
+        estimates |= _energy_over_work(positions, forces, energies, cell)
     found = ThermalCheck(estimates, balance)
     causes = () if f is None else _causes_of_forces(found, kelvin, x, f)
     return found._replace(causes=causes or _causes_of_energies(found))
@@ -114,12 +123,38 @@ def _virials_and_balance(
     if energies is not None and tuple(range(x.shape[1])) in parts:  # all keep a shape
         a, b = ((v - v.mean()) / max(v.std(), 1e-99) for v in (work, energies))
         virials["correlation of energies"] = _estimate(a * b, 1.0)
-    sizes = np.linalg.norm(f, axis=-1)
-    torque, balance = (np.cross(x, f), sizes * np.linalg.norm(x, axis=-1)), {}
-    for name, (v, size) in {"net force": (f, sizes), "net torque": torque}.items():
-        net = np.linalg.norm(v.sum(axis=1), axis=-1).sum()
-        balance[name] = float(net / max(size.sum(), 1e-99))
-    return virials, balance
+    balance = _balance("net force", f)
+    return virials, balance | _balance("net torque", np.cross(x, f), x, f)
+
+
+def _balance(name: str, v: np.ndarray, *factors: np.ndarray) -> dict[str, float]:
+    """Return the size of the sum over atoms, over the sum of the largest sizes."""
+    sizes = np.prod([np.linalg.norm(each, axis=-1) for each in factors or [v]], axis=0)
+    net = np.linalg.norm(v.sum(axis=1), axis=-1).sum()
+    return {name: float(net / max(sizes.sum(), 1e-99))}
+
+
+def _virial_of_pairs(x: np.ndarray, f: np.ndarray, unit: float, cell: Any) -> Estimate:
+    """Return the virial of displacements away from neighbors in a cell.
+
+    Each is the sum of u^2 times the difference, with u = 1 - r^2 / c^2 up to c; the
+    divergence that of 3 u^2 - 4 u r^2 / c^2. No other image is nearer than c.
+    """
+    apart = _NEIGHBORS * (abs(np.linalg.det(cell)) / x.shape[1]) ** (1 / 3)
+    reach = min(apart, 0.5 / np.linalg.norm(np.linalg.inv(cell), axis=0).max())
+    work, directions = np.zeros(len(x)), np.zeros(len(x))
+    for index, frame in enumerate(x):
+        gaps = _nearest(frame[:, None] - frame, cell)
+        square = np.sum(gaps**2, axis=-1) / reach**2
+        np.fill_diagonal(square, 1)
+        u = np.maximum(1 - square, 0)
+        directions[index] = np.sum(3 * u**2 - 4 * u * square)
+        work[index] = -np.sum((u**2)[..., None] * gaps * f[index][:, None]) / unit
+    return _estimate(work, directions)
+
+
+def _nearest(gaps: np.ndarray, cell: Any) -> np.ndarray:
+    return gaps - np.round(gaps @ np.linalg.inv(cell)) @ cell
 
 
 def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -164,11 +199,12 @@ def _estimate(values: np.ndarray, scale: Any) -> Estimate:
 
 
 def _energy_over_work(
-    positions: np.ndarray, forces: np.ndarray, energies: np.ndarray
+    positions: np.ndarray, forces: np.ndarray, energies: np.ndarray, cell: Any
 ) -> dict[str, Estimate]:
     """Return how energies change over the work of forces, where frames are close."""
     x, f = (np.asarray(v[: 2 * _FRAMES], np.float64) for v in (positions, forces))
     steps = np.diff(x, axis=0)
+    steps = steps if cell is None else _nearest(steps, cell)
     nearest = [KDTree(frame).query(frame, 2)[0][:, 1] for frame in x[:50]]
     reach = _STEP * np.mean(nearest)
     close = np.linalg.norm(steps, axis=-1).max(axis=1) < reach
@@ -202,7 +238,7 @@ def _causes_of_forces(
     if fixed := int((forces == 0).all(axis=(0, 2)).sum()):
         return (f"no force acts on {fixed} of the atoms, as on fixed ones",)
     if max(check.balance.values()) > _UNBALANCED:
-        causes.append(_match(x, forces))
+        causes.append(_match(x, forces) if "net torque" in check.balance else _UNEQUAL)
         if causes[0] != _UNEQUAL:
             return tuple(causes)
     if virial.value < -_MOST_ERRORS * virial.error:
@@ -210,12 +246,12 @@ def _causes_of_forces(
         virial = Estimate(-virial.value, virial.error)
     if kelvin is None or not virial.is_off:
         return tuple(causes)
+    if virial.value < _MOST_ERRORS * virial.error:
+        return (*causes, _OTHER_FRAMES)
     width = check.estimates.get("width of energies")
     if unit := _unit_of(virial, _FORCE_UNITS, width):
         causes.append(f"the forces are in {unit}: give --force-unit {unit}{_IF}")
         return (*causes, *_causes_of_energies(check))
-    if virial.value < _MOST_ERRORS * virial.error:
-        return (*causes, _OTHER_FRAMES)
     agrees = width is None or 0.6 < width.value / max(virial.value, 1e-99) < 1.7
     if agrees and (width or 0.2 < virial.value < 5):
         true = f"about {virial.value * kelvin:.0f} K"

@@ -6,9 +6,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from embedded import embed
 from equistein.data import DataWarning, describe
 from equistein.groups import PeriodicCloud, PointCloud, TorusTranslations
-from equistein.molecules import atoms_of, embed
+from equistein.molecules import atoms_of, BOLTZMANN
 
 
 @pytest.fixture
@@ -208,22 +209,41 @@ def test_an_element_that_is_too_close_is_named(molecules):
 
 
 @pytest.mark.parametrize(
-    ("scale", "moved", "cause"),
-    [(1.0, 0.0, None), (1 / 0.529177, 0.0, "in Bohr"), (1.0, 1.0, "do not balance")],
+    ("spoil", "cause"),
+    [
+        ({}, None),
+        ({"scale": 1 / 0.529177}, "in Bohr"),
+        ({"moved": 1.0}, "net force"),
+        ({"unit": 23.06}, "kcal/mol/Angstrom"),
+        ({"unit": -1.0}, "wrong sign"),
+        ({"kelvin": 900.0}, "another temperature, about [23].. K"),
+        ({"shift": 99}, "other frames"),
+        ({"energy": 23.06}, "--energy-unit kcal/mol"),
+    ],
 )
-def test_atoms_in_a_cell_have_a_unit_and_forces_that_balance(scale, moved, cause):
-    side, rng = 3.61 * scale, np.random.default_rng(0)  # copper
+def test_atoms_in_a_cell_have_a_unit_and_the_forces_of_a_temperature(spoil, cause):
+    scale, rng = spoil.get("scale", 1.0), np.random.default_rng(0)  # copper
     corners = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]]) / 2
-    sites = [side * (corners + at) for at in np.ndindex(2, 2, 2)]
-    points = np.concatenate(sites) + 0.02 * side * rng.normal(size=(20, 32, 3))
-    forces = rng.normal(size=points.shape)
-    forces -= forces.mean(axis=1, keepdims=True) - moved
-    group = PeriodicCloud(["Cu"] * 32, [2 * side] * 3)
+    sites = np.concatenate([corners + at for at in np.ndindex(2, 2, 2)])
+    gaps = np.abs(sites[:, None] - sites)
+    near = np.isclose(np.linalg.norm(np.minimum(gaps, 2 - gaps), axis=-1), 0.5**0.5)
+    springs = 2.0 * (np.diag(near.sum(axis=1)) - near)  # eV / Angstrom^2
+    values, vectors = np.linalg.eigh(springs)
+    width = np.sqrt(BOLTZMANN * 300 / np.maximum(values, 1e-9)) * (values > 1e-6)
+    moves = vectors @ (width[:, None] * rng.normal(size=(200, 32, 3)))
+    forces, energies = -springs @ moves, np.sum(moves * (springs @ moves), (1, 2)) / 2
+    known = {
+        "forces": spoil.get("unit", 1) * np.roll(forces, spoil.get("shift", 0), axis=0)
+        + spoil.get("moved", 0),
+        "kelvin": spoil.get("kelvin", 300.0),
+        "energies": spoil.get("energy", 1) * energies,
+    }
+    points = scale * ((3.61 * sites + moves) % 7.22)  # wrapped
+    group = PeriodicCloud(["Cu"] * 32, [7.22 * scale] * 3)
+    known = known if scale == 1 else {}
     with pytest.warns(DataWarning, match=cause) if cause else nullcontext():
-        found = describe(points, group=group, species=["Cu"] * 32, forces=forces)
-    assert (cause in str(found.warnings)) if cause else not found.warnings
-    if scale == 1:
-        assert not describe(points, group=group, species=["Cu"] * 32).warnings
+        found = describe(points, group=group, species=["Cu"] * 32, **known)
+    assert not (cause is None and found.warnings)
 
 
 def test_bonds_of_hydrogen_that_are_constrained_are_named():

@@ -1,8 +1,8 @@
 import numpy as np
 
+from embedded import embed
 from equistein.metrics import compare_molecules
 from equistein.models._figures import molecule_pictures
-from equistein.molecules import embed
 from equistein.plotting import side_by_side
 
 
