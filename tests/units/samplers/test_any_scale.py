@@ -130,6 +130,20 @@ def test_a_network_with_its_activation_is_a_point(key):
         )
 
 
+def test_a_reference_that_is_fitted_again_may_miss_the_support_at_first(key):
+    inside = lambda x: jnp.all(jnp.abs(x) < 1)
+    density = lambda x: jnp.where(inside(x), -0.5 * jnp.sum(x**2), -jnp.inf)
+    start = jr.uniform(key, (16, 8), minval=-1.0)
+    with es.samplers.suppress_warnings():
+        samples = es.run(
+            key, es.ParallelTempering(es.MALA(0.1)), density, start, num_steps=40
+        )
+    assert np.all(np.abs(samples.particles) < 1)
+    fixed = es.samplers.Normal(jnp.zeros(8), 10.0)
+    with pytest.raises(ValueError, match="zero density at all"):
+        es.run(key, es.ParallelTempering(reference=fixed), density, start, num_steps=1)
+
+
 def test_a_start_that_is_partly_outside_is_thinned(key):
     inside = lambda x: jnp.where(x[0] > 0, -0.5 * jnp.sum(x**2), -jnp.inf)
     x = jnp.abs(jr.normal(key, (64, 2))).at[:50, 0].multiply(-1)
