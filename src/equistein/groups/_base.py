@@ -13,7 +13,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
-from equistein._types import AnyKey, Particles, Point
+from equistein._types import AnyKey, Point
 
 
 class AbstractGroup(eqx.Module):
@@ -63,11 +63,7 @@ class AbstractGroup(eqx.Module):
         if type(self).project is AbstractGroup.project:
             self.check_shape(points.shape[1:])
             return points
-        return self._project_all(points)
-
-    @eqx.filter_jit
-    def _project_all(self, points: Particles) -> Particles:
-        return jax.vmap(self.project)(points)
+        return eqx.filter_jit(eqx.filter_vmap(self.project))(points)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the group acts on points of this shape."""

@@ -17,14 +17,10 @@ from equistein.groups._rotations import (
 )
 
 _NUMBERED = {
-    "cyclic": Cyclic,
-    "dihedral": Dihedral,
-    "so": SpecialOrthogonal,
-    "o": Orthogonal,
-    "permutations": Permutations,
-    "signs": Signs,
+    "cyclic": Cyclic, "dihedral": Dihedral, "so": SpecialOrthogonal, "o": Orthogonal,
+    "permutations": Permutations, "signs": Signs,
     "signed-permutations": SignedPermutations,
-}
+}  # fmt: skip
 _FORMS = (
     f"one of {', '.join(_NUMBERED)} with a number, as cyclic:4, trivial, "
     "torus:6.2832,inf (periods), image-rotations, image-reflections, point-cloud, "

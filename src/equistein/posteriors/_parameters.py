@@ -211,7 +211,10 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
     """Return the arrays of a tree by their names, and the tree's structure."""
     if isinstance(example, Mapping):
         example = dict(example)
-    paths, structure = jax.tree_util.tree_flatten_with_path(example)
+    try:
+        paths, structure = jax.tree_util.tree_flatten_with_path(example)
+    except ValueError as error:  # as of keys that cannot be sorted
+        raise ValueError(f"`example` must be a tree of JAX: {error}") from None
     if not paths or jax.tree_util.all_leaves([example]):
         raise ValueError(
             "`example` must be a tree of arrays, as {'mean': jnp.zeros(3)}, but got "
@@ -220,6 +223,8 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
     leaves = {}
     for path, leaf in paths:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
+        if name in leaves:
+            raise ValueError(f"`example` has two arrays of the name '{name}'.")
         try:
             array = jnp.asarray(leaf)
         except (TypeError, ValueError) as error:

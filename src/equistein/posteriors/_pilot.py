@@ -11,13 +11,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import on_device
-from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import Key, LogDensity, Scalar
 from equistein.features import Periodic
 from equistein.groups import AbstractGroup
-from equistein.kernels import Equivariant, PeriodicRBF, RBF
+from equistein.kernels import Equivariant, PeriodicRBF, Preconditioner, RBF
 from equistein.posteriors._parameters import Parameters
-from equistein.samplers import AbstractReference, MALA, run, suppress_warnings
+from equistein.samplers import (
+    FittedNormal,
+    MALA,
+    run,
+    suppress_warnings,
+    warn_of_samples,
+)
 
 _ROUNDS = 5
 _NUM_STEPS = 200  # a round
@@ -67,39 +72,6 @@ def _under(numbers: Float[Array, " dim"], batch: Array) -> Array:
     return jnp.expand_dims(numbers, tuple(range(batch.ndim - 1)))
 
 
-@check_arguments
-class WideReference(AbstractReference):
-    r"""Normal coordinates, and uniform ones where they are periodic.
-
-    $$\log b(z) = \sum_{i \in N} \log \mathcal N(z_i; 0, \sigma_i^2)
-      - \sum_{i \notin N} \log P_i$$
-
-    with the widths $\sigma$, and the periods P, infinite for normal coordinates.
-    """
-
-    width: Float[Array, " dim"]
-    period: Float[Array, " dim"]
-
-    def log_density(self, point: Float[Array, " dim"]) -> Scalar:
-        width, period = self.width.astype(point.dtype), self.period.astype(point.dtype)
-        wraps = jnp.isfinite(period)
-        normal = -0.5 * (point / width) ** 2 - 0.5 * jnp.log(2 * jnp.pi * width**2)
-        return jnp.sum(jnp.where(wraps, -jnp.log(jnp.where(wraps, period, 1)), normal))
-
-    @accept_integer_key
-    def sample(self, key: Key, num: int) -> Float[Array, "particle dim"]:
-        normal_key, uniform_key = jr.split(key)
-        shape, dtype = (num, len(self.width)), self.width.dtype
-        wraps = jnp.isfinite(self.period)
-        normal = self.width[None] * jr.normal(normal_key, shape, dtype)
-        uniform = jr.uniform(uniform_key, shape, dtype)
-        uniform = jnp.where(wraps, self.period, 1)[None] * uniform
-        return jnp.where(wraps[None], uniform, normal)
-
-    def project(self, point: Float[Array, " dim"]) -> Float[Array, " dim"]:
-        return point
-
-
 class Pilot(eqx.Module):
     """Place and widths of a posterior, to set up a sampler with.
 
@@ -118,7 +90,7 @@ class Pilot(eqx.Module):
     coordinates: Coordinates
     log_density: StandardizedDensity
     start: Float[Array, "chain dim"]
-    reference: WideReference
+    reference: FittedNormal
     evaluations: int
     group: AbstractGroup
     periodic: Periodic | None
@@ -164,11 +136,11 @@ def run_pilot(
         check_proper(eqx.filter_jit(far_values)(density, start), parameters)
     width = np.asarray(coordinates.width)
     periods = parameters.periods / width
+    wide = Preconditioner.unit(on_device(0 * width))
+    wide = wide.scaled(on_device(_WIDER * np.asarray(spread) / width))
+    reference = FittedNormal(wide, on_device(periods)).refit(wide)
     return Pilot(
-        coordinates, density, start,
-        WideReference(
-            on_device(_WIDER * np.asarray(spread) / width), on_device(periods)
-        ),
+        coordinates, density, start, reference,
         _ROUNDS * (_NUM_STEPS + 1) * len(points), parameters.group,
         None if parameters.periodic is None else Periodic(periods),
     )  # fmt: skip
@@ -200,13 +172,9 @@ def points_around(
 
 def are_finite(log_density: LogDensity, points: Any) -> np.ndarray:
     """Return whether the density and its gradient are finite at each point."""
-    values, scores = map(np.asarray, _values_and_scores(log_density, points))
+    both = eqx.filter_vmap(eqx.filter_value_and_grad(log_density))
+    values, scores = map(np.asarray, eqx.filter_jit(both)(points))
     return np.isfinite(values) & np.all(np.isfinite(scores), axis=1)
-
-
-@eqx.filter_jit
-def _values_and_scores(log_density, points):
-    return jax.vmap(jax.value_and_grad(log_density))(points)
 
 
 def _replace_stuck(values: np.ndarray, dim: int) -> np.ndarray:
@@ -241,24 +209,23 @@ def _measure(
     return new, spread, new.forward(ends)
 
 
-def check_proper(values: Array, parameters: Parameters) -> None:
-    r"""Raise unless the density falls faster than $1 / |x_i|$ along each coordinate.
-
-    Of its values 10^4 and 10^10 away from a few points; overflow passes.
-    """
+def check_proper(values: Array, parameters: Parameters, warns: bool = False) -> None:
+    r"""Raise, or warn, unless the density falls faster than $1 / |x_i|$ far away."""
     free, (near, far) = np.isinf(parameters.periods), np.asarray(values)
     with np.errstate(invalid="ignore"):
-        stays = far - near > -math.log(_FAR / _NEAR)
-    stays &= np.isfinite(near) & np.isfinite(far)
-    stays = np.any(stays, axis=(0, 1)) & free
-    if np.any(stays):
-        index = int(np.argmax(stays))
-        name = next(n for n, places in parameters.places.items() if index in places)
-        raise ValueError(
+        change = far - near  # which passes if it overflows
+    stays = np.isfinite(change) & (change > -math.log(_FAR / _NEAR))
+    index = np.flatnonzero(np.any(stays, axis=(0, 1)) & free)
+    if len(index):
+        name = next(n for n, places in parameters.places.items() if index[0] in places)
+        text = (
             f"the posterior runs away along '{name}': its density does not fall off "
             "there, so that it cannot be normalized. Give a proper prior to every "
             "parameter, those of components that hold no data included."
         )
+        if not warns:
+            raise ValueError(text)
+        warn_of_samples(text, stacklevel=3)
 
 
 def far_values(

@@ -34,6 +34,7 @@ from equistein.posteriors._posterior_samples import (
 )
 from equistein.samplers import (
     AbstractSampler,
+    check_signature,
     FittedNormal,
     HMC,
     ParallelTempering,
@@ -107,6 +108,7 @@ class Posterior(eqx.Module):
         off far away.
         """
         start_key, key = jr.split(key)
+        self._check_value()
         points = self._start(start_key, start, _NUM_PILOTS)
         if check:
             check_invariance(self.log_density, self.group, points)
@@ -157,6 +159,7 @@ class Posterior(eqx.Module):
             progress: Whether to show a progress bar.
         """
         key = as_keys(key)
+        self._check_value()
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
         if max_evaluations is not None:
             if sampler is not None:
@@ -197,7 +200,7 @@ class Posterior(eqx.Module):
         if check and self.exchangeable:
             check_invariance(self.log_density, self.group, points)
         if check:
-            check_proper(far, self.parameters)
+            check_proper(far, self.parameters, warns=sampler is not None)
         tempering = ParallelTempering(
             reference=reference, num_temperatures=num_temperatures
         )
@@ -214,6 +217,11 @@ class Posterior(eqx.Module):
             spent += found.evaluations
         choice += f" (R-hat {r_hat:.3g} of {name}, of HMC from where tempering ended)"
         return dataclasses.replace(found, evaluations=spent, choice=choice)
+
+    def _check_value(self) -> None:
+        """Raise `ValueError` unless the density of a tree is a scalar."""
+        density = lambda point: self.function(self.parameters.unflatten(point))
+        check_signature(density, self.parameters.example[None])
 
     def _read(
         self, key: Key, samples: Samples, num_draws: int, pilot: Pilot | None

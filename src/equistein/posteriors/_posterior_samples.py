@@ -12,9 +12,10 @@ from jaxtyping import Array, Float, PyTree
 
 from equistein.metrics import summarize_chains
 from equistein.posteriors._parameters import Parameters
-from equistein.samplers import Samples, split_r_hat
+from equistein.samplers import Samples, split_r_hat, warn_of_samples
 
 _FEWEST = 20  # draws of a chain, for R-hat
+_SHORT = 0.05  # length of a mean of cosine and sine
 
 
 class LabelSwitchingWarning(UserWarning):
@@ -114,6 +115,8 @@ class PosteriorSamples(eqx.Module):
         ]
         if len(parts) == 1:
             return parts[0]
+        if jnp.any(jnp.hypot(parts[0], parts[1]) < _SHORT):
+            warn_of_samples(f"'{name}' is spread over its circle: it has no mean.")
         return jnp.arctan2(parts[1], parts[0]) * (period / (2 * jnp.pi)) % period
 
 

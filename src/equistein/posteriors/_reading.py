@@ -12,7 +12,6 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._check_arguments import check_arguments
-from equistein._types import Point
 from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import pooled, without_signs
@@ -35,9 +34,8 @@ def relabel(
     with h the widths of relabelled draws, of each label: first those of all draws, then
     those of the pass before, until nothing changes. Without a reference the passes also
     begin at the draws sorted by each of a label's numbers, up to eight, and the
-    narrowest result is taken. Up to 720 elements are all
-    tried; beyond, labels are assigned by the Hungarian algorithm, of a matrix whose
-    rows and columns both are labels by its diagonal.
+    narrowest result is taken. Up to 720 elements are all tried; beyond, labels are
+    assigned by the Hungarian algorithm, of a matrix with two such axes by its diagonal.
 
     For reading only: where components overlap, the result depends on the reference,
     and means of relabelled draws are not means of the posterior, unlike those of
@@ -120,9 +118,7 @@ def _gaps(parameters: Parameters, x: Any, y: Any, where: Any = slice(None)) -> A
 def _nearest_of_all(parameters, reference, width, draws) -> Float[Array, "n dim"]:
     """Return draws moved near to a reference, of all elements by the best one."""
     elements = parameters.group.elements()
-
-    def squared(point: Point) -> Array:
-        return jnp.sum((_gaps(parameters, point, reference) / width) ** 2)
+    squared = lambda x: jnp.sum((_gaps(parameters, x, reference) / width) ** 2)
 
     def nearest(point):
         orbit = jax.vmap(parameters.group.act, (0, None))(elements, point)

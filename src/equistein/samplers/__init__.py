@@ -65,6 +65,7 @@ from equistein.samplers._svgd import (
     SVGDState as SVGDState,
     vector_adam as vector_adam,
 )
+from equistein.samplers._validation import check_signature as check_signature
 from equistein.samplers._warnings import (
     collect_warnings as collect_warnings,
     SamplingWarning as SamplingWarning,

@@ -307,11 +307,10 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "chains: give both the same, as Normal(center, scale, cloud) and "
                 "MALA(..., project=cloud.project)."
             )
-        bad = values == np.inf
-        if not isinstance(self.reference, FittedNormal | None):  # wide; NaN is counted
-            bad |= np.isnan(values)
-        bad = int(np.sum(bad))
-        if bad or not np.any(np.isfinite(values)):
+        # A fitted one is wide at first, and is fitted again; NaN is counted.
+        fitted = isinstance(self._base(particles), FittedNormal)
+        bad = int(np.sum((values == np.inf) | (np.isnan(values) & (not fitted))))
+        if bad or not (fitted or np.any(np.isfinite(values))):
             fault = f"infinite or NaN at {bad}" if bad else "zero density at all"
             raise ValueError(
                 f"`log_density` is {fault} of {len(values)} samples of the reference: "

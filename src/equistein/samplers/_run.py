@@ -126,7 +126,7 @@ def run(
         log_density, particles = flatten_trees(log_density, particles, axes)
         trees = log_density.unflatten
         for _ in range(axes):
-            trees = jax.vmap(trees)
+            trees = eqx.filter_vmap(trees)
     setup = _Setup(
         keys, sampler, log_density, count_runs(keys), num_steps, tol, record_every,
         keep, mesh, check,

@@ -191,7 +191,11 @@ class TreeDensity(eqx.Module):
     """The log density of a tree, as one of a flat point; equal ones compile once."""
 
     log_density: Callable[[PyTree], Scalar]
-    unflatten: Callable[[Point], PyTree] = eqx.field(static=True)
+    of_numbers: Callable[[Point], PyTree] = eqx.field(static=True)
+    rest: PyTree = eqx.field(static=True)
+
+    def unflatten(self, point: Point) -> PyTree:
+        return eqx.combine(self.of_numbers(point), self.rest)
 
     def __call__(self, point: Point) -> Scalar:
         return self.log_density(self.unflatten(point))
@@ -199,28 +203,28 @@ class TreeDensity(eqx.Module):
 
 def is_tree(particles: Any) -> bool:
     """Return whether particles are a tree of arrays, and not one or a list of lists."""
-    leaves = jax.tree.leaves(particles)
-    arrays = all(isinstance(x, jax.Array | np.ndarray) and x.ndim for x in leaves)
-    return bool(leaves) and arrays and not isinstance(particles, jax.Array | np.ndarray)
+    arrays = [isinstance(x, jax.Array | np.ndarray) for x in jax.tree.leaves(particles)]
+    return any(arrays) and not isinstance(particles, jax.Array | np.ndarray)
 
 
 def flatten_trees(
     log_density: Callable[[PyTree], Scalar], trees: PyTree, num_axes: int
 ) -> tuple[TreeDensity, Float[Array, "*batch dim"]]:
     """Return a density of flat points, and the points of trees stacked on some axes."""
+    trees, rest = eqx.partition(trees, eqx.is_array_like)  # rest: as an activation
     leaves = jax.tree.leaves(trees)
-    batches = {leaf.shape[:num_axes] for leaf in leaves}
-    kinds = sorted({str(leaf.dtype) for leaf in leaves})
-    floats = all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves)
+    batches = {np.shape(leaf)[:num_axes] for leaf in leaves}
+    kinds = sorted({str(jnp.result_type(leaf)) for leaf in leaves})
+    floats = all(jnp.issubdtype(jnp.result_type(x), jnp.floating) for x in leaves)
     if len(batches) > 1 or not floats:
         raise ValueError(
             "`particles` that are a tree need floating-point arrays, stacked on axis 0 "
-            f"alike, but have shapes {[leaf.shape for leaf in leaves]} of "
-            f"{', '.join(kinds)}."
+            f"alike, but have shapes {[np.shape(leaf) for leaf in leaves]} of "
+            f"{', '.join(kinds)}. `eqx.partition` sets constants apart."
         )
     batch = batches.pop()
     dtype = leaves[0].dtype if len(kinds) == 1 else jnp.dtype(float)
     flat = [jnp.asarray(x, dtype).reshape(*batch, -1) for x in leaves]
     zeros = lambda leaf: jnp.zeros(leaf.shape[num_axes:], dtype)
     _, unflatten = ravel_pytree(jax.tree.map(zeros, trees))
-    return TreeDensity(log_density, unflatten), jnp.concatenate(flat, axis=-1)
+    return TreeDensity(log_density, unflatten, rest), jnp.concatenate(flat, axis=-1)

@@ -32,6 +32,8 @@ _SPREAD = 1.0  # nats, of independent populations
 _GROWTH = 2.0  # of a width in the last round
 _NARROW = 2.5  # times as wide as the start is the target, everywhere
 _REFUSED = 0.97  # of the swaps of a pair
+_TRAPPED, _CHANCES = 4, 4.5  # times fewer round trips; standard deviations of a count
+_LOST = 0.3  # nats that rounding of log densities takes
 _WIDE = 300.0  # widths of the start
 _SHIFT, _CHANCE = 0.04, 1e-3  # of means; that a sound run is warned of
 
@@ -125,6 +127,12 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> Iterator[str]:
             f"`log_density` was NaN at {int(np.sum(undefined))} proposals in "
             f"{len(undefined)} recorded steps: return -inf where the density is zero, "
             "and mend it elsewhere."
+        )
+    lost = float(np.spacing(np.abs(history.get("log_density", np.zeros(1))[-1])))
+    if lost > _LOST and "acceptance" in history:
+        yield (
+            f"the log density is rounded to {lost:.2g}: compute in double precision "
+            "(`jax_enable_x64`), or subtract a constant."
         )
     if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
         yield from _of_still(start, end, history)
@@ -258,6 +266,14 @@ def _of_ladder(
         yield (
             f"two neighboring temperatures refused {refused:.1%} of their swaps: take "
             "more `num_temperatures` or steps, or log Z and the modes are not known."
+        )
+    trips = np.asarray(state.replicas.round_trips)
+    least, most = int(np.min(trips)), float(np.median(trips))
+    if least < min(most / _TRAPPED, most - _CHANCES * most**0.5):
+        yield (
+            f"a chain made {least} round trips through the temperatures, where half "
+            f"made {most:.0f}: it is trapped, as in a narrow mode or a far tail, whose "
+            "weight is not known, nor log Z. Take more steps, and compare two runs."
         )
     metric = state.parameters.metric
     if metric is None or int(state.step) < 2 * len(metric.growth):

@@ -52,10 +52,11 @@ class Rotations(es.groups.AbstractFiniteGroup):
     bend: float = 0.0
     sign: int = -1
     drawn: float = 0.0
+    missing: int = 0
 
     @property
     def order(self):
-        return len(self.angles)
+        return len(self.angles) + self.missing
 
     def elements(self):
         return jnp.array(self.angles)
@@ -97,6 +98,9 @@ BROKEN = {
     "inverse": Rotations(sign=1),
     "composition": Composed(),
     "sampling": Rotations(drawn=0.1),
+    "order": Rotations(missing=1),
+    "order, the identity last": Rotations((math.pi, 0.0)),
+    "order, one twice": Rotations((*(k * math.pi / 3 for k in range(6)), math.pi)),
     "closure of a factor": es.groups.Product(Cyclic(2), Rotations((0.0, 0.7))),
 }
 
@@ -192,6 +196,26 @@ def test_tolerance_is_relative_and_may_be_given(key):
 def test_single_precision_is_allowed_its_rounding(key):
     x = 10 * jr.normal(key, (10, 2), jnp.float32)
     es.check_invariance(lambda x: 1e4 * bowl(x), Cyclic(5), x)
+
+
+def test_an_action_must_keep_the_shape(key):
+    class Shorter(Rotations):
+        def act(self, element, point):
+            return rotated(element, point)[:1]
+
+    with pytest.raises(ValueError, match="moves \\(10, 2\\) points to \\(10, 1\\)"):
+        es.check_invariance(bowl, Shorter(), jr.normal(key, (10, 2)))
+
+
+@pytest.mark.parametrize("broken", [0.0, 1.0])
+def test_a_constant_does_not_hide_an_asymmetry(broken, key, single_precision):
+    density = lambda x: bowl(x) + broken * ramp(x) + 1e6
+    points = jr.normal(key, (20, 2), jnp.float32)
+    if not broken:
+        es.check_invariance(density, Cyclic(5), points)
+        return
+    with pytest.raises(es.InvarianceError):
+        es.check_invariance(density, Cyclic(5), points)
 
 
 @pytest.mark.parametrize("broken", [0.0, 1e-4])

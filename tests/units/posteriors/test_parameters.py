@@ -194,6 +194,8 @@ def test_bad_parameters_are_refused(changes, message, unchecked):
         ({"x": object()}, "needs an array for 'x', but got <object"),
         ({}, "`example`"),
         (jnp.zeros(3), "`example`"),
+        ({1: jnp.zeros(2), "a": jnp.zeros(2)}, "`example` must be a tree of JAX"),
+        ({"a/b": jnp.zeros(2), "a": {"b": 0.0}}, "two arrays of the name 'a/b'"),
     ],
 )
 def test_bad_examples_are_refused(example, message, unchecked):

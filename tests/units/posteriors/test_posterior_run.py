@@ -1,3 +1,4 @@
+import dataclasses
 import re
 
 import jax
@@ -10,6 +11,7 @@ from jax.scipy.stats import gamma, norm, vonmises
 
 import equistein as es
 from equistein.posteriors import LabelSwitchingWarning, Parameters, Posterior
+from equistein.samplers import collect_warnings
 
 GAP, NOISE = 1.5, 0.3
 
@@ -124,6 +126,8 @@ def test_an_improper_prior_that_runs_away_is_found(key):
     flat = Posterior(lambda t: norm.logpdf(t["a"]) + norm.logpdf(t["b"]), parameters)
     with pytest.raises(ValueError, match="runs away along 'c'.*Give a proper prior"):
         flat.run(key)
+    with pytest.warns(es.SamplingWarning, match="runs away along 'c'"):
+        flat.run(key, es.MALA(0.1), num_chains=4, num_steps=8, num_draws=2)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +144,27 @@ def test_an_improper_prior_that_runs_away_is_found(key):
 def test_bad_settings_are_refused(given, message, key, unchecked):
     with pytest.raises(ValueError, match=message):
         POSTERIOR.run(key, **given)
+
+
+@pytest.mark.parametrize("value", [lambda t: t["a"], lambda t: None, lambda t: t["b"]])
+def test_a_density_that_is_no_scalar_is_refused(value, key, unchecked):
+    posterior = Posterior(value, Parameters({"a": jnp.zeros(1)}))
+    with pytest.raises(ValueError, match="`log_density` must"):
+        posterior.run(key)
+    with pytest.raises(ValueError, match="`log_density` must"):
+        posterior.pilot(key)
+
+
+@pytest.mark.parametrize("gap", [0.5, 3.1416])
+def test_angles_all_around_a_circle_have_no_mean(gap):
+    parameters = Parameters({"angle": 0.0}, periodic={"angle": 6.2832})
+    posterior = Posterior(lambda tree: jnp.cos(tree["angle"]), parameters)
+    made = posterior.run(0, es.MALA(0.1), num_chains=4, num_steps=8, num_draws=2)
+    points = jnp.asarray([[[0.0], [gap]]] * 4)
+    with collect_warnings() as found:
+        mean = dataclasses.replace(made, points=points).mean("angle")
+    assert bool(found) == (gap > 3)
+    assert gap > 3 or abs(mean - gap / 2) < 1e-3
 
 
 def modes(gap):

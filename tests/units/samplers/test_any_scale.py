@@ -3,6 +3,7 @@
 import dataclasses
 import typing
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -112,6 +113,35 @@ def test_points_may_be_trees(make, key):
     assert runs.particles[1].shape == (2, 16)
     with pytest.raises(ValueError, match="stacked on axis 0 alike"):
         es.run(key, es.MALA(0.2), density, make(trees[0][:3], trees[1]), num_steps=1)
+
+
+def test_a_network_with_its_activation_is_a_point(key):
+    make = lambda key: eqx.nn.MLP(2, 1, 3, 1, key=key)
+    networks = eqx.filter_vmap(make)(jr.split(key, 16))
+    normal = lambda net: -0.5 * sum(jnp.sum(x**2) for x in arrays_of(net))
+    arrays_of = lambda net: jax.tree.leaves(eqx.filter(net, eqx.is_array))
+    density = lambda net: normal(net) - jnp.sum(net(jnp.ones(2)) ** 2)
+    samples = es.run(key, es.MALA(0.2), density, networks, num_steps=5)
+    assert samples.particles.activation is networks.activation
+    assert samples.particles.layers[0].weight.shape == (16, 3, 2)
+    with pytest.raises(ValueError, match="stacked on axis 0 alike"):
+        es.run(
+            key, es.MALA(0.2), density, {"a": jnp.ones((4, 1)), "b": 1.0}, num_steps=1
+        )
+
+
+def test_a_reference_that_is_fitted_again_may_miss_the_support_at_first(key):
+    inside = lambda x: jnp.all(jnp.abs(x) < 1)
+    density = lambda x: jnp.where(inside(x), -0.5 * jnp.sum(x**2), -jnp.inf)
+    start = jr.uniform(key, (16, 8), minval=-1.0)
+    with es.samplers.suppress_warnings():
+        samples = es.run(
+            key, es.ParallelTempering(es.MALA(0.1)), density, start, num_steps=40
+        )
+    assert np.all(np.abs(samples.particles) < 1)
+    fixed = es.samplers.Normal(jnp.zeros(8), 10.0)
+    with pytest.raises(ValueError, match="zero density at all"):
+        es.run(key, es.ParallelTempering(reference=fixed), density, start, num_steps=1)
 
 
 def test_a_start_that_is_partly_outside_is_thinned(key):

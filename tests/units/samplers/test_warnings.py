@@ -11,6 +11,7 @@ import scipy.signal
 
 import equistein as es
 from equistein.metrics import split_r_hat
+from equistein.samplers import collect_warnings
 from equistein.samplers._warnings import _of_mixing, _of_weights
 
 
@@ -55,6 +56,9 @@ DOUBTED = {
     ),
     "still": (es.Langevin(1e-60), normal, {}, "40 of 40 particles stand", MALA),
     "constant": (es.Langevin(1e-3), constant, {}, "is exactly zero at 40 of 40", None),
+    "rounded": (
+        MALA, lambda x: normal(x) + 1e20, {}, "log density is rounded to 1.6", None,
+    ),
     "unmixed": (MALA, two_wells, {"keep": 8}, "R-hat of the 8 chains", None),
     "asymmetric": (SVGD, asymmetric_far_off, {}, "not where they ended", None),
 }  # fmt: skip
@@ -73,6 +77,16 @@ def test_a_run_that_should_be_doubted_says_so(name):
     # The same of a sound density, or a better step, is not doubted.
     sound = es.run(jr.key(1), better or sampler, normal, START, **options)
     assert sound.warnings == ()
+
+
+@pytest.mark.parametrize("depth", [0.0, 20.0])
+def test_a_chain_trapped_in_a_narrow_mode_is_warned_of(depth):
+    start = jr.normal(jr.key(0), (16, 1)).at[0].set(6.0)
+    density = lambda x: jnp.logaddexp(normal(x), depth + normal((x - 6) / 1e-3))
+    sampler = es.ParallelTempering(MALA, num_temperatures=4)
+    with collect_warnings() as found:
+        es.run(0, sampler, density, start, num_steps=800)
+    assert any("it is trapped" in text for text in found) == (depth > 0)
 
 
 ALGORITHMS = {"hmc": {"num_integration_steps": 3}, "nuts": {}, "adjusted_mclmc": {}}
