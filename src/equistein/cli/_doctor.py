@@ -9,7 +9,7 @@ import re
 import jax
 
 from equistein.cli._output import answer
-from equistein.data import cache_folder, CACHE_VARIABLE, count_compiled, DATA_VARIABLE
+from equistein.data import cache_folder, CACHE_VARIABLE, DATA_VARIABLE
 
 _REQUIRED = re.compile(r"""^([\w.-]+)[^;]*(?:;.*extra\s*==\s*["']([a-z]+)["'])?""")
 _FOR_DEVELOPERS = ("dev", "lint", "docs", "bench")
@@ -41,13 +41,9 @@ class Doctor:
         about += "" if os.path.isdir(data or ".") else "  (no folder)"
         lines.append(f"{DATA_VARIABLE:<18}{about}")
         lines.append(f"{CACHE_VARIABLE:<18}{cache}, {size / 2**20:.0f} MiB")
-        num, used, kept = count_compiled()
-        text = f"{num} compiled, {used} of them used again, {kept / 2**20:.0f} MiB"
-        lines.append(f"{'programs':<18}{text}")
-        programs = {"kept": num, "used_again": used, "bytes": kept}
         answer(
             "\n".join(lines), versions=versions, devices=devices, extras=extras,
-            data=data, cache={"folder": cache, "bytes": size}, programs=programs,
+            data=data, cache={"folder": cache, "bytes": size},
         )  # fmt: skip
         return 0
 

@@ -339,11 +339,9 @@ def _best_ridge(
     used: np.ndarray,
     penalties: np.ndarray,
 ) -> float:
-    """Return the largest ridge by which folds predict each other about best.
-
-    It is worse than the best by less than half a standard error over the folds: the
-    data's gaps are smooth. With many features one fold is enough, as that is slow.
-    """
+    """Return the largest ridge by which folds predict each other about best."""
+    # It is worse than the best by less than half a standard error over the folds: the
+    # data's gaps are smooth. With many features one fold is enough, as that is slow.
     losses = []
     for i, (part, slope) in enumerate(folds if used.sum() <= _FEW else folds[:1]):
         rest = [

@@ -80,6 +80,9 @@ def check_thermal(
     """
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
+    rises = 0.5 if energies is None else np.mean(np.diff(energies) >= 0)
+    if abs(rises - 0.5) > 0.4:  # sorted, in the order of no simulation
+        rows = np.random.default_rng(0).permutation(rows)
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
     unit = BOLTZMANN * (kelvin or 1.0)
     f, e = (v if v is None else np.asarray(v[rows], float) for v in (forces, energies))
@@ -100,7 +103,7 @@ def _virials_and_balance(
     x: np.ndarray, f: np.ndarray, energies: np.ndarray | None, unit: float
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     # A part is an atom with all at a distance that varies little; often there is one.
-    some = x[:: max(1, len(x) // 100)]
+    some = np.random.default_rng(0).permutation(x)[:100]
     lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
     rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
     parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid if row.sum() > 1}
@@ -123,12 +126,10 @@ def _virials_and_balance(
 
 
 def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return displacements from the mean, once that is rotated onto each frame.
-
-    By Kabsch's method. The divergence, about 3N - 6, is exact: with S the sum of
-    products of mean and frame, the rotation follows a displacement d by the angle
-    K^-1 sum of m x d, with K = tr(S) - S.
-    """
+    """Return displacements from the mean, once that is rotated onto each frame."""
+    # By Kabsch's method. The divergence, about 3N - 6, is exact: with S the sum of
+    # products of mean and frame, the rotation follows a displacement d by the angle
+    # K^-1 sum of m x d, with K = tr(S) - S.
     x = x - x.mean(axis=1, keepdims=True)
     mean, rotations = x[0], np.eye(3)
     for _ in range(10):
@@ -146,10 +147,8 @@ def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _estimate(values: np.ndarray, scale: Any) -> Estimate:
-    """Return the mean over that of a scale; frames may be correlated.
-
-    Sokal's window sums the autocorrelation of what is left.
-    """
+    """Return the mean over that of a scale; frames may be correlated."""
+    # Sokal's window sums the autocorrelation of what is left.
     scale = np.broadcast_to(scale, values.shape)
     value, num = values.mean() / scale.mean(), len(values)
     rest = values - value * scale
@@ -240,11 +239,10 @@ def _unit_of(
 
 
 def _match(x: np.ndarray, forces: np.ndarray) -> str:
-    """Return why forces do not balance, by what makes them most like rough forces.
-
-    These are of springs along distances, by the variance of each. A rotation or an
-    order of the atoms, of each frame, must explain more than of those of other frames.
-    """
+    """Return why forces do not balance, by what makes them most like rough forces."""
+    # These are of springs along distances, by the variance of each. A rotation or an
+    # order of the atoms, of each frame, must explain more than of those of other
+    # frames.
     i, j = np.triu_indices(x.shape[1], k=1)
     gaps = x[:, i] - x[:, j]
     lengths = np.linalg.norm(gaps, axis=-1)
