@@ -159,10 +159,11 @@ class Samplers:
         config, pilot = self.config, self.posterior.pilot(key, check=False)
         chains, density = MALA(_STEP_SIZE), pilot.log_density
         samples, spent = config.annealed(key, chains, pilot.reference, density)
-        points = pilot.coordinates.inverse(samples.particles)
+        points = _thinned(
+            pilot.coordinates.inverse(samples.particles), config.num_draws
+        )
         names = {"log_evidence": "log_z", "log_evidence_error": "log_z_error"}
         numbers = {name: float(samples.summary[key]) for name, key in names.items()}
-        points = _thinned(points, config.num_draws)
         return Found(points, spent + pilot.evaluations, numbers)
 
     def svgd(
@@ -208,7 +209,8 @@ class Samplers:
     @functools.cached_property
     def yardstick(self) -> Yardstick:
         pilot = self.posterior.pilot(jr.key(_FAR), check=False)
-        wide = pilot.coordinates.width * pilot.reference.width
+        spread = jnp.diagonal(pilot.reference.metric.covariance) ** 0.5
+        wide = pilot.coordinates.width * spread
         return Yardstick(self.posterior, wide, self.references[0])
 
     def exact(self, index: int, num: int) -> Particles:

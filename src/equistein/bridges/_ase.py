@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -134,15 +133,11 @@ def energy_calculator(
                     f"order, in {where}, but got {own}. Reorder the atoms, or set both."
                 )
             centered = own.positions - own.positions.mean(axis=0)
-            value, slope = _value_and_grad(energy, jnp.asarray(centered, float))
+            both = eqx.filter_jit(eqx.filter_value_and_grad(energy))
+            value, slope = both(jnp.asarray(centered, float))
             forces = -unit * np.asarray(slope, np.float64)
             # Rounding leaves a net force, which would move the center of mass.
             forces -= forces.mean(axis=0)
             self.results = {"energy": unit * float(value), "forces": forces}
 
     return LearnedEnergy()
-
-
-@eqx.filter_jit
-def _value_and_grad(energy: Any, point: Point) -> tuple[Scalar, Point]:
-    return jax.value_and_grad(energy)(point)

@@ -3,13 +3,14 @@
 import dataclasses
 import importlib.metadata
 import os
+import pathlib
 import platform
 import re
 
 import jax
 
 from equistein.cli._output import answer
-from equistein.data import cache_folder, CACHE_VARIABLE, count_compiled, DATA_VARIABLE
+from equistein.data import cache_folder, CACHE_VARIABLE, DATA_VARIABLE
 
 _REQUIRED = re.compile(r"""^([\w.-]+)[^;]*(?:;.*extra\s*==\s*["']([a-z]+)["'])?""")
 _FOR_DEVELOPERS = ("dev", "lint", "docs", "bench")
@@ -41,13 +42,12 @@ class Doctor:
         about += "" if os.path.isdir(data or ".") else "  (no folder)"
         lines.append(f"{DATA_VARIABLE:<18}{about}")
         lines.append(f"{CACHE_VARIABLE:<18}{cache}, {size / 2**20:.0f} MiB")
-        num, used, kept = count_compiled()
-        text = f"{num} compiled, {used} of them used again, {kept / 2**20:.0f} MiB"
-        lines.append(f"{'programs':<18}{text}")
-        programs = {"kept": num, "used_again": used, "bytes": kept}
+        num, used = _count_compiled()
+        lines.append(f"{'programs':<18}{num} compiled, {used} of them used again")
         answer(
             "\n".join(lines), versions=versions, devices=devices, extras=extras,
-            data=data, cache={"folder": cache, "bytes": size}, programs=programs,
+            data=data, cache={"folder": cache, "bytes": size},
+            programs={"kept": num, "used_again": used},
         )  # fmt: skip
         return 0
 
@@ -58,3 +58,15 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _count_compiled() -> tuple[int, int]:
+    """Return how many programs JAX keeps, and how many of them were used again."""
+    folder = jax.config.values["jax_compilation_cache_dir"] or cache_folder()
+    programs, used = [*pathlib.Path(folder).rglob("*-cache")], 0
+    for program in programs:
+        accessed = program.with_name(program.name.removesuffix("-cache") + "-atime")
+        if accessed.is_file():  # nanoseconds since 1970, of the last use
+            last = int.from_bytes(accessed.read_bytes(), "little")
+            used += last > program.stat().st_mtime_ns + 10**9
+    return len(programs), used

@@ -45,11 +45,9 @@ _TIME_LIMITS: Any = {
 
 
 def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
-    """Return a dataclass field for a setting, which is None if it is not given.
-
-    Its help is its description in the docstring, for each network if these differ, with
-    each default.
-    """
+    """Return a dataclass field for a setting, which is None if it is not given."""
+    # Its help is its description in the docstring, for each network if these differ,
+    # with each default.
     defaults = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
     networks: dict[str, list[str]] = {}
     for network in defaults:

@@ -220,10 +220,8 @@ def _write_results(
     members: Mapping[str, dict[str, str]],
     num: int,
 ) -> None:
-    """Write metrics.json, table.csv and the report of all runs that are finished.
-
-    Runs that differ in the seed alone are one row, with their spread.
-    """
+    """Write metrics.json, table.csv and the report of all runs that are finished."""
+    # Runs that differ in the seed alone are one row, with their spread.
     pooled: dict[str, dict[str, list[float]]] = {}
     lines, about = [], {}
     for name, settings in members.items():

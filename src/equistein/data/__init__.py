@@ -9,13 +9,13 @@ from equistein.data._array_files import (
     read_labels as read_labels,
     read_points as read_points,
     stack_molecules as stack_molecules,
+    unused_arrays as unused_arrays,
     write_image_folder as write_image_folder,
 )
 from equistein.data._cache import (
     cache_folder as cache_folder,
     CACHE_VARIABLE as CACHE_VARIABLE,
     cached_array as cached_array,
-    count_compiled as count_compiled,
     DATA_VARIABLE as DATA_VARIABLE,
     enable_compilation_cache as enable_compilation_cache,
     published_clouds as published_clouds,
@@ -27,6 +27,7 @@ from equistein.data._dataset import (
 )
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._summary import (
+    COVALENT as COVALENT,
     DataSummary as DataSummary,
     DataWarning as DataWarning,
     describe as describe,

@@ -3,6 +3,7 @@
 import io
 import math
 import pathlib
+import re
 import struct
 import zipfile
 from collections.abc import Collection, Sequence
@@ -24,6 +25,8 @@ _GREY = ("1", "L", "LA")
 _COLOR = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB")
 _NO_CLASSES = set("train test val valid validation dev images masks".split())
 _PIXELS = 2**24  # of one image, at most
+_USED = """x y labels R coords coordinates positions pos xyz z Z nuclear_charges numbers
+    atomic_numbers charge charges species symbols elements atoms""".split()
 
 
 class DataError(ValueError):
@@ -179,6 +182,14 @@ def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     return np.lib.format.read_array_header_1_0(file)
 
 
+def unused_arrays(path: pathlib.Path, notes: Sequence[str]) -> tuple[str, ...]:
+    """Return notes, with another of arrays in an .npz file that no note names."""
+    held = np.load(path).files if path.suffix.lower() == ".npz" else []
+    used = {*_USED, *re.findall(r"\w+", " ".join(notes))}
+    unused = ", ".join(name for name in held if name not in used)
+    return (*notes, *[f"Arrays that are not used: {unused}."] * bool(unused))
+
+
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
     """Reshape rows `x1 y1 x2 y2 ...` to particles, `(n, particle, dim)`."""
     if points.ndim == 3 and points.shape[2] == dim:
@@ -219,11 +230,8 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
 
     Each subfolder with images is a class, numbered in the order of their names, as are
     the files. If an image has colors, all have three channels. Files that do not end in
-    .png, .jpg, .bmp, .gif, .tif or .webp are left out.
-
-    Returns:
-        The images, `(n, height, width, channel)`, float32 from 0 to 1, and the class of
-        each, or None.
+    .png, .jpg, .bmp, .gif, .tif or .webp are left out. Images have the shape `(n,
+    height, width, channel)`, as float32 from 0 to 1.
     """
     files, labels = _files(path)
     if len(files) < 2:

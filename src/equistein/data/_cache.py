@@ -137,16 +137,3 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     # A cache that cannot be read or written only costs time.
     ignored = "Error (reading|writing) persistent compilation cache"
     warnings.filterwarnings("ignore", message=ignored)
-
-
-def count_compiled() -> tuple[int, int, int]:
-    """Return how many programs JAX keeps, how many were used again, and their bytes."""
-    folder = jax.config.values["jax_compilation_cache_dir"] or cache_folder()
-    programs = [*pathlib.Path(folder).rglob("*-cache")]
-    used = 0
-    for program in programs:
-        accessed = program.with_name(program.name.removesuffix("-cache") + "-atime")
-        if accessed.is_file():  # nanoseconds since 1970, of the last use
-            last = int.from_bytes(accessed.read_bytes(), "little")
-            used += last > program.stat().st_mtime_ns + 10**9
-    return len(programs), used, sum(each.stat().st_size for each in programs)

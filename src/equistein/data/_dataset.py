@@ -9,13 +9,10 @@ import numpy as np
 from jaxtyping import Int
 
 from equistein.data._array_files import DataError, stack_molecules
-from equistein.data._summary import COVALENT, DataSummary
+from equistein.data._summary import DataSummary
 from equistein.groups import AbstractGroup, Molecule, PeriodicCloud, PointCloud
-from equistein.molecules import atomic_numbers_of, formula, has_rdkit, main_hand
+from equistein.molecules import atomic_numbers_of, formula, main_hand
 
-_STRETCHED = 1.25  # covalent radii that a bond spans, where molecules vibrate
-_STRAIGHT = -0.95  # the mean cosine of an angle
-_AT_ONCE = 100  # molecules
 PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _MAX_ATOMS = 200
 _MAX_IN_CELL = 2_000
@@ -137,34 +134,6 @@ class Dataset:
             if hand and hand[1] == 1:
                 found["stereo_smiles"] = [*hand[0]]
         return found | {"data_summary": self.summary}
-
-    def shared_bonds(self) -> list[tuple[int, int]]:
-        """Return the bonds by covalent radii, none unless all molecules have the same.
-
-        Nor if RDKit is not installed, there is a metal or a noble gas, an atom has no
-        bond or more than four, or an angle is straight: no torsion about it is defined.
-        """
-        if not has_rdkit() or not set(self.species or "?") <= COVALENT:
-            return []
-        from rdkit.Chem import GetPeriodicTable
-
-        radius, points = GetPeriodicTable().GetRcovalent, np.asarray(self.points)
-        radii = np.array([radius(symbol) for symbol in self.species or ()])
-        reach = _STRETCHED * (radii[:, None] + radii)
-        np.fill_diagonal(reach, 0)
-        gaps = lambda part: np.linalg.norm(part[:, :, None] - part[:, None], axis=-1)
-        bonded = (gaps(points[:1]) < reach)[0]
-        parts = np.array_split(points, -(-len(points) // _AT_ONCE))
-        if not all(((gaps(part) < reach) == bonded).all() for part in parts):
-            return []
-        if not 1 <= bonded.sum(axis=1).min() <= bonded.sum(axis=1).max() <= 4:
-            return []
-        for atom, near in enumerate(bonded):
-            ends = parts[0][:, near] - parts[0][:, [atom]]
-            ends = ends / np.linalg.norm(ends, axis=-1, keepdims=True)
-            if np.mean(ends @ ends.swapaxes(1, 2), axis=0).min() < _STRAIGHT:
-                return []
-        return [(i, j) for i, j in np.argwhere(np.triu(bonded)).tolist()]
 
     def preview(self) -> "Dataset":
         """Return the data or, of points on disk, some of each part, evenly spaced."""

@@ -87,18 +87,14 @@ def _checked(
     charges = np.atleast_2d(arrays["charges"])
     shape = positions.shape
     good = (
-        shape[1:] == (len(numbers), 3)
-        and shape[0] >= 1
-        and charges.shape in (shape[:2], (1, shape[1]))
-        and split.shape == shape[:1]
-        and np.issubdtype(positions.dtype, np.floating)
-        and np.isfinite(positions).all()
-        and np.issubdtype(charges.dtype, np.integer)
+        shape[1:] == (len(numbers), 3) and len(positions)
+        and charges.shape in (shape[:2], (1, shape[1])) and split.shape == shape[:1]
+        and positions.dtype.kind == "f" and np.isfinite(positions).all()
         and np.isin(split, ("train", "valid", "test")).all()
-        and (charges == charges[:1]).all()
+        and charges.dtype.kind in "iu" and (charges == charges[:1]).all()
         and sorted(charges[0].tolist()) == numbers
         and (np.diff((charges[0] == 1).astype(int)) >= 0).all()
-    )
+    )  # fmt: skip
     if not good:
         raise DataError(
             f"{path} must hold `positions` (molecule, atom, 3), finite, `charges` of "

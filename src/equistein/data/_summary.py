@@ -37,12 +37,16 @@ _SAME_SCALE = 1e3  # by which the widths of columns may differ
 _DEPENDENT = 1e-3, 0.02  # of a width: left by a sum of others, and if it is rounded
 _MOST_COLUMNS = 200
 _FEW_VALUES = 12  # of a column, that is not continuous
-_NUMBER = r"(.*[\W_])?(id|nr|no)"  # what columns of row numbers are called
+_NUMBER = r"(.*[\W_])?(id|nr|no|subject|patient|plot|batch|chain|draw|run|year)"
 _TIME = r"t|(.*[\W_])?time(stamp)?([\W_].*)?|date|epoch"
 _STATISTIC = r".*__|(minus)?log_?(prob|lik|post)\w*|log(l|wt)|ln_?(l|prob)|deviance"
+_STATISTIC += "|weights|(sample|case|importance|survey)_?weights?"
 _CODES = [sign * (10**n - 1) for n in range(2, 7) for sign in (-1, 1)]  # for missing
 _DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])[0-3]\d\.0").fullmatch  # rounded
 _PERIODS = (0.03, 10)  # that points span at least and at most
+_FULL_TURNS = (0, 360), (-180, 360), (0, 2 * math.pi), (-math.pi, 2 * math.pi)
+_EDGE, _AT_EDGE = 0.05, 0.02  # of a turn, and of the rows that are there at least
+_GAP = 5  # turns, over the number of rows, that the ends leave
 COVALENT = frozenset("H B C N O F Si P S Cl Se Br I".split())  # as RDKit bonds
 _BONDS = (0.6, 3)  # of covalent radii, where no bond is shorter, and none near
 
@@ -117,6 +121,12 @@ def describe(
     atomic_numbers_of(species or ())
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
+    axes = [re.sub(r"[\[(].*|[\W_0-9]", "", name).lower() for name in columns or ()]
+    num = points.shape[-1]  # of axes, in the order x1, y1, x2, y2
+    is_cut = len({*axes[:num]}) < num or axes != axes[:num] * points.shape[1]
+    if is_cloud and is_cut and sum(map({*"xyz"}.__contains__, axes)) > len(axes) / 2:
+        text = f"Particles are cut from the columns {', '.join(columns or ())}"
+        found.add(text, "choose and order them by --columns, as x1,y1,x2,y2")
     if group is not None and group.is_periodic:
         _add_cell(found, points, species, group, energies, forces, kelvin)
     elif species is not None:
@@ -130,12 +140,12 @@ def describe(
 
 def _add_rows(found: _Lines, points: np.ndarray, num: int, is_cloud: bool) -> None:
     rows = points.reshape(len(points), -1)
-    # Equal rows are neighbors in the order of any sum of their numbers.
-    weights = np.random.default_rng(0).normal(size=rows.shape[1])
-    gaps = np.diff(rows[np.argsort(rows @ weights, kind="stable")], axis=0)
-    limit = 1e-5 * rows.std() if is_cloud else 0.0  # clouds were centered
-    repeated = int((np.abs(gaps).max(axis=1) <= limit).sum())
+    repeated = _num_equal(rows, 1e-5 * rows.std() if is_cloud else 0.0)  # centered
     most = 0 if is_cloud else len(rows) / 100
+    if is_cloud and points.ndim == 3 and points.shape[1] > 2:  # or rotated
+        gaps = [np.linalg.norm(points - np.roll(points, k, 1), axis=2) for k in (1, 2)]
+        copies = _num_equal(np.hstack(gaps), 2e-4 * rows.std())
+        repeated = copies if copies > len(rows) / 100 else repeated
     if repeated > most and points.ndim == 2:  # some rounded rows are equal by chance
         steps = np.ma.masked_equal(np.diff(np.sort(rows, axis=0), axis=0), 0)
         usual = [max(Counter(row).values()) / len(rows) for row in rows.T.tolist()]
@@ -153,17 +163,44 @@ def _add_rows(found: _Lines, points: np.ndarray, num: int, is_cloud: bool) -> No
     )  # fmt: skip
 
 
+def _num_equal(rows: np.ndarray, limit: float) -> int:
+    """Return how many rows equal others, their neighbors in the order of any sum."""
+    weights = np.random.default_rng(0).normal(size=rows.shape[1])
+    gaps = np.diff(rows[np.argsort(rows @ weights, kind="stable")], axis=0)
+    return int((np.abs(gaps).max(axis=1) <= limit).sum())
+
+
+def _add_start(found: _Lines, values: np.ndarray) -> None:
+    """Add first rows that are far from all others, which do not drift, in a number."""
+    rest = values[len(values) // 2 :]
+    far = np.abs(values - np.median(rest, axis=0)) > 4 * rest.std(axis=0)
+    first = np.where(far.all(axis=0), 0, far.argmin(axis=0))
+    early, late = np.array_split(values[len(values) // 5 :], 2)
+    first[abs(early.mean(axis=0) - late.mean(axis=0)) >= late.std(axis=0)] = 0
+    if 3 <= (num := first.max(initial=0)) < len(values) / 5:
+        cause = "leave out what a chain or a simulation starts with"
+        found.add(f"The first {num} rows are far from the others", cause)
+
+
 def _add_molecules(
     found: _Lines, points: np.ndarray, species: Sequence[str],
     energies: Any, forces: Any, kelvin: float | None, charge: int,
 ) -> None:  # fmt: skip
     unit, ratio, cause = _unit_of_length(species, points)
-    hydrogen = points[:50, np.array(species) == "H"]
-    gaps = np.linalg.norm(hydrogen[:, :, None] - points[:50, None], axis=-1)
-    spread = np.sort(gaps, axis=2).std(axis=0).max(axis=0, initial=0)[1:3]
+    some = points[:50]
+    gaps = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
+    hydrogen = np.sort(gaps[:, np.array(species) == "H"], axis=2)
+    spread = hydrogen.std(axis=0).max(axis=0, initial=0)[1:3]
     relaxed = _CONSTRAINED < spread[-1] < 50 * _CONSTRAINED  # angles vary little, too
     if hydrogen.size and len(gaps) > 10 and spread[0] < _CONSTRAINED and not relaxed:
         cause = cause or "hydrogens keep bond lengths: simulate without constraints"
+    widths = gaps.std(axis=0)[np.triu_indices(len(species), 1)]
+    if len(gaps) > 10 and widths.min() < _CONSTRAINED < 0.05 * np.median(widths):
+        cause = cause or "some atoms keep their distance: let fixed atoms move"
+    spans = np.linalg.svd(some - some.mean(axis=1, keepdims=True), compute_uv=False)
+    is_saturated = 2 * hydrogen.shape[1] > len(species) + 2
+    if is_saturated and spans[:, 2].max() < _CONSTRAINED < np.median(widths):
+        cause = cause or "all atoms lie in a plane: draw molecules in three dimensions"
     charged = f" with charge {charge:+d}" if charge else ""
     apart = f", whose nearest atoms are {ratio:.3g} times their covalent radii apart"
     found.add(
@@ -184,7 +221,7 @@ def _add_molecules(
     # Hot molecules fall apart, and RDKit knows no bonds of metals.
     wrong = [s for s in seen if s.problem not in (None, "several fragments")]
     is_organic = {*species} <= COVALENT and "H" in species and {"C", "N"} & {*species}
-    is_off = len(species) > 4 and is_organic and 2 * len(wrong) > len(seen)
+    is_off = is_organic and len(species) > 2 and 2 * len(wrong) > len(seen)
     found.add(
         f"{graphs.total()} of {len(some)} molecules are valid, of {len(graphs)} graphs"
         f"{': ' * bool(most)}{most}{f', {cut.sum()} in parts' * bool(cut.any())}",
@@ -222,6 +259,11 @@ def _add_cell(
     if species is not None:
         nearest = lambda gaps: group.minimum_image(jnp.asarray(gaps))
         _, ratio, cause = _unit_of_length(species, points, nearest)
+    inverse = np.linalg.inv(group.cell)
+    at = np.sort(points[:50] @ inverse % 1, axis=1)
+    empty = np.diff(at, axis=1, append=at[:, :1] + 1).max(axis=1).mean(axis=0)
+    if empty.min() > 0.4 and (empty / np.linalg.norm(inverse, axis=0)).min() > 5:
+        cause = cause or 'much is empty: is the cell in Bohr, or no cell (pbc="F F F")?'
     apart = f", the nearest {ratio:.3g} times their covalent radii apart"
     found.add(
         f"{points.shape[1]} particles in a periodic cell{apart * math.isfinite(ratio)}",
@@ -267,7 +309,11 @@ def _add_thermal(
     found: _Lines, points: np.ndarray, energies: Any, forces: Any,
     kelvin: float | None, cell: Any = None,
 ) -> None:  # fmt: skip
-    """Add what forces say, and energies if known with them, or by themselves."""
+    """Add how frames begin, what forces say, and energies with them or alone."""
+    numbers = [points.std(axis=(1, 2))]
+    if energies is not None and np.isfinite(energies).all():
+        numbers.append(np.asarray(energies)[: len(points)])
+    _add_start(found, np.stack(numbers, axis=1))
     known = {"energies": energies, "forces": forces}
     known = {k: np.asarray(v)[: len(points)] for k, v in known.items() if v is not None}
     is_known = {
@@ -313,7 +359,7 @@ def _add_columns(
     num_values = 1 + (steps > 0).sum(axis=0)
     like = lambda text: np.array([bool(re.fullmatch(text, n, re.I)) for n in names])
     counting |= (whole | like(_TIME)) & ((points[1:] > points[:-1]).mean(axis=0) >= 0.9)
-    counting |= whole & like(_NUMBER) & (num_values == len(points))
+    counting |= whole & like(_NUMBER) & (num_values > _FEW_VALUES)
     counting &= len(points) > 10
     few = len(points) >= np.where(whole, 10, 20) * num_values
     few &= (num_values <= _FEW_VALUES) & ~constant
@@ -321,6 +367,12 @@ def _add_columns(
     far = np.array([_ends_far_off(column) for column in ordered.T]) & (len(points) > 10)
     spans = np.ptp(points, axis=0) / (np.array(periods) if len(periods) else np.inf)
     off = (spans > _PERIODS[1]) | ((0 < spans) & (spans < _PERIODS[0]))
+    turned = np.zeros(len(names), bool)
+    for start, turn in _FULL_TURNS if not len(periods) else ():
+        at = (points - start) / turn
+        low, high = np.quantile(at, (_AT_EDGE, 1 - _AT_EDGE), axis=0)
+        fills = np.abs(np.ptp(at, axis=0) - 1) < _GAP / len(points)
+        turned |= (low < _EDGE) & (high > 1 - _EDGE) & fills
     listed = lambda which: ", ".join(repr(name) for name in names[which])
     for which, what, remedy in (
         (counting | dates, "counts, names or dates rows", "leave it out by --columns"),
@@ -330,6 +382,8 @@ def _add_columns(
          "give --class-column if it names classes, or leave it out by --columns"),
         (off, "spans many periods, or hardly any",
          "angles in degrees have the period 360, in radians 6.2832"),
+        (turned & ~few, "seems to be an angle, which jumps where a turn ends",
+         "cut the turn where there are few points, as by (x + 90) % 360"),
         (far, "has a number far from all others",
          "leave these rows out if it stands for missing values"),
     ):  # fmt: skip
@@ -350,11 +404,20 @@ def _add_columns(
         if len(names) > 1 and (abs(points[last] - above) < 1e-3 * widths).all(1).any():
             found.add(f"Row {last + 1} sums up those above", "leave it out")
     _add_dependent(found, points[:, rest], names[rest])
+    _add_start(found, points[:, rest])
 
 
 def _add_dependent(found: _Lines, points: np.ndarray, names: np.ndarray) -> None:
     """Add columns that are sums of others or, by their ranks, functions of them."""
     ranks = np.argsort(np.argsort(points, axis=0, kind="stable"), axis=0)
+    near, next_to = (np.square(ranks[k:] - ranks[:-k]).mean(axis=0) for k in (1, 2))
+    rises = (points[1:] >= points[:-1]).mean(axis=0)
+    chained = (next_to > 1.5 * near) & (np.abs(rises - 0.5) < 0.4)
+    if len(points) > 100 and chained.any():
+        found.add(
+            f"Column {', '.join(map(repr, names[chained]))} follows the rows before",
+            "thin a chain or a series: rows held out are like those of training",
+        )
     for values, how in ((points, "sum"), (ranks, "function")):
         scaled = (values - values.mean(axis=0)) / values.std(axis=0)
         _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
@@ -373,6 +436,9 @@ def _ends_far_off(values: np.ndarray) -> bool:
     """Return whether sorted values end in some far from all others."""
     steps = np.diff(values)
     few, rest = sorted(np.split(values, [steps.argmax() + 1]), key=len)
+    below = values[values < 0]  # where all others are not
+    if 4 <= len(below) < 0.2 * len(values) and (below == round(below[0])).all():
+        return True
     gap = steps.max() / (np.ptp(rest) or np.inf)
     is_code, num = np.isin(few, _CODES).any(), len(np.unique(few))
     is_often = 4 * num <= len(few) < 0.2 * len(values)  # as 0, or 77 and 99

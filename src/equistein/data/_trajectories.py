@@ -44,6 +44,10 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     bonds = [(a.index, b.index) for a, b in part.bonds]
     note = f"The topology has {len(bonds) or 'no'} bonds"
     note += "." if bonds else ": atoms of one element count as alike."
+    at = np.array([each.positions for each in molecules])
+    longest = [np.median(np.linalg.norm(at[:, i] - at[:, j], axis=1)) for i, j in bonds]
+    if max(longest, default=0) > 2.8:  # beyond any bond
+        note += f" One is {max(longest):.2g} Angstrom long: are atoms in another order?"
     notes = (*molecules.notes, note)
     return dataclasses.replace(molecules, bonds=tuple(bonds), notes=notes)
 
@@ -63,8 +67,7 @@ def write_frames(
         path: The file: .xtc, .trr, .dcd, .nc, .h5 or .pdb.
         species: The element of each atom.
         positions: Of each frame, in Angstrom, `(frame, atom, 3)`.
-        topology: A file of the same atoms, whose names, residues and bonds an .h5 or
-            .pdb has; by default all are in one residue, without bonds.
+        topology: A file of the same atoms; by default all are in one residue.
         cell: The edges of a periodic cell as rows, in Angstrom.
     """
     path, endings = pathlib.Path(path), (*TRAJECTORIES, ".pdb")
@@ -82,9 +85,8 @@ def write_frames(
     symbols = [atom.element.symbol for atom in top.atoms]
     if symbols != list(species) or at.shape[1:] != (len(symbols), 3):
         raise DataError(
-            f"`topology` must have the atoms {' '.join(species)} of `positions`, shape "
-            f"(frame, {len(species)}, 3), but has {' '.join(symbols)}, and those have "
-            f"shape {at.shape}: give the file that the data were read with."
+            f"`topology` must have {' '.join(species)}, but has {' '.join(symbols)} "
+            f"and `positions` {at.shape}: give the file that the data were read with."
         )
     trajectory = mdtraj.Trajectory(at, top)
     if cell is not None:
@@ -108,7 +110,7 @@ def _frames(
     if not has_topology and path.suffix.lower() not in TRAJECTORIES:
         raise ValueError("leave out --topology, --stride, --atoms: no trajectory.")
     if not (topology or has_topology):
-        raise ValueError("give --topology, a file of the same atoms such as a .pdb.")
+        raise ValueError("give --topology, a .pdb say; save draws of ArviZ as .npy.")
     try:
         top, num = mdtraj.load_topology(topology or str(path)), 0
         chosen = top.select(atoms)
@@ -123,6 +125,5 @@ def _frames(
                 yield Frame(f"frame {num}", names, at, {}, {})
                 num += 1
     except Exception as error:  # a damaged file can raise anything
-        raise ValueError(
-            f"it does not fit the topology {topology}, or atoms {atoms!r}: {error!r}."
-        ) from None
+        text = f"no trajectory, or does not fit topology {topology} or atoms {atoms!r}"
+        raise ValueError(f"{text}: {error!r}.") from None

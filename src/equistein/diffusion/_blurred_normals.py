@@ -155,11 +155,9 @@ def _num_directions(points: Float[np.ndarray, "point size"]) -> int:
 def _normals(
     points: Float[np.ndarray, "point size"], rank: int
 ) -> tuple[np.ndarray, ...]:
-    """Return the mean, `rank` directions, their variances, and that beyond.
-
-    Where points are too few for so many, the last directions are any that are
-    orthogonal, with the variance of all beyond.
-    """
+    """Return the mean, `rank` directions, their variances, and that beyond."""
+    # Where points are too few for so many, the last directions are any that are
+    # orthogonal, with the variance of all beyond.
     rows = np.linspace(0, len(points) - 1, min(_ROWS, len(points))).astype(int)
     mean, size = points.mean(axis=0), points.shape[1]
     centered = points[rows] - mean

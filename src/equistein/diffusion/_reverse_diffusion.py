@@ -346,11 +346,9 @@ def _reverse(
     clamp: Clamp | None,
     part: float,
 ) -> tuple[Particles, Particles]:
-    """Move new points from the largest noise to the least, and take that off too.
-
-    The size is their number and shape; where they start is returned too. `part` is how
-    far points go from where they are (0) to `energy.denoise` (1).
-    """
+    """Move new points from the largest noise to the least, and take that off too."""
+    # The size is their number and shape; where they start is returned too. `part` is
+    # how far points go from where they are (0) to `energy.denoise` (1).
     start_key, key = jr.split(key)
     start = energy.start(start_key, *size)
     unchanged: Any = lambda number, particles: particles

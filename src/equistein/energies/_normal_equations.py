@@ -254,12 +254,8 @@ def solve_linear(
 
 
 def _gradients(base: Any, points: np.ndarray) -> np.ndarray:
-    return np.asarray(_all_gradients(base, jnp.asarray(points, float)), np.float64)
-
-
-@eqx.filter_jit
-def _all_gradients(base, points):
-    return jax.vmap(jax.grad(base))(points)
+    gradients = eqx.filter_jit(eqx.filter_vmap(eqx.filter_grad(base)))
+    return np.asarray(gradients(jnp.asarray(points, float)), np.float64)
 
 
 def _shares(
@@ -339,11 +335,9 @@ def _best_ridge(
     used: np.ndarray,
     penalties: np.ndarray,
 ) -> float:
-    """Return the largest ridge by which folds predict each other about best.
-
-    It is worse than the best by less than half a standard error over the folds: the
-    data's gaps are smooth. With many features one fold is enough, as that is slow.
-    """
+    """Return the largest ridge by which folds predict each other about best."""
+    # It is worse than the best by less than half a standard error over the folds: the
+    # data's gaps are smooth. With many features one fold is enough, as that is slow.
     losses = []
     for i, (part, slope) in enumerate(folds if used.sum() <= _FEW else folds[:1]):
         rest = [

@@ -177,10 +177,8 @@ def _check_axioms(group: AbstractGroup, violations: tuple[np.ndarray, ...]) -> N
 def _axioms(
     group: AbstractGroup, elements: PyTree, points: Particles
 ) -> tuple[Float[Array, " element"], ...]:
-    """Return by how much, relative to points, each axiom is violated.
-
-    It is the median over some points, as others may lie where an action wraps.
-    """
+    """Return by how much, relative to points, each axiom is violated."""
+    # It is the median over some points, as others may lie where an action wraps.
     points = points[:: -(-len(points) // _FEW_POINTS)]
     following = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), elements)
 

@@ -166,13 +166,11 @@ def _read(topology: Any) -> tuple[tuple[int, ...], Bonds]:
 
 @dataclasses.dataclass(frozen=True)
 class _Chain:
-    """A chain of stabilizers, each of all bases before it.
+    """A chain of stabilizers, each of all bases before it."""
 
-    The rows of `table` of one level are permutations of that stabilizer, one for each
-    atom that may take the place of the level's base. A product of a row of each level,
-    the first one acting last, is each automorphism once.
-    """
-
+    # The rows of `table` of one level are permutations of that stabilizer, one for each
+    # atom that may take the place of the level's base. A product of a row of each
+    # level, the first one acting last, is each automorphism once.
     bases: Int[np.ndarray, " level"]
     sizes: Int[np.ndarray, " level"]
     table: Int[np.ndarray, "row atom"]

@@ -78,10 +78,8 @@ def _middle_pairs(squared_distances: SquaredDistances) -> tuple[Scalar, Scalar]:
 
 
 def _smallest(values: Float[Array, "n n"], rank: int) -> Scalar:
-    """Return the value of a rank among nonnegative numbers, bit by bit, by counting.
-
-    Their bits are in the order of the numbers. A sort takes several times as long.
-    """
+    """Return the value of a rank among nonnegative numbers, bit by bit, by counting."""
+    # Their bits are in the order of the numbers. A sort takes several times as long.
     width = values.dtype.itemsize * 8
     words = jnp.dtype(f"int{width}")
     bits = jax.lax.bitcast_convert_type(values, words)

@@ -37,6 +37,7 @@ from equistein.metrics._molecules import (
     compare_molecules as compare_molecules,
     force_errors as force_errors,
     score_molecules as score_molecules,
+    shared_bonds as shared_bonds,
     stable_atoms as stable_atoms,
 )
 from equistein.metrics._particle_systems import (

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from equistein._check_arguments import check_arguments
-from equistein.data import Dataset
+from equistein.data import COVALENT, Dataset
 from equistein.energies import AbstractEnergy, values_at
 from equistein.molecules import (
     BOLTZMANN,
@@ -30,6 +30,9 @@ _SINGLE = {
 _DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
 _TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
 _MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))  # with how many kinds
+_STRETCHED = 1.25  # covalent radii that a bond spans, where molecules vibrate
+_STRAIGHT = -0.95  # the mean cosine of an angle
+_AT_ONCE = 100  # molecules
 _MAX_FRAMES = 5_000  # of each part, whose energies are compared
 
 
@@ -176,3 +179,33 @@ def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
         error = np.abs(others - training.mean()).mean() / dataset.points.shape[1]
         found["held_out_energy_error"] = 1_000 * float(error)
     return found
+
+
+@check_arguments
+def shared_bonds(data: Dataset) -> list[tuple[int, int]]:
+    """Return the bonds by covalent radii, none unless all molecules have the same.
+
+    Nor if RDKit is not installed, there is a metal or a noble gas, an atom has no
+    bond or more than four, or an angle is straight: no torsion about it is defined.
+    """
+    if not has_rdkit() or not set(data.species or "?") <= COVALENT:
+        return []
+    from rdkit.Chem import GetPeriodicTable
+
+    radius, points = GetPeriodicTable().GetRcovalent, np.asarray(data.points)
+    radii = np.array([radius(symbol) for symbol in data.species or ()])
+    reach = _STRETCHED * (radii[:, None] + radii)
+    np.fill_diagonal(reach, 0)
+    gaps = lambda part: np.linalg.norm(part[:, :, None] - part[:, None], axis=-1)
+    bonded = (gaps(points[:1]) < reach)[0]
+    parts = np.array_split(points, -(-len(points) // _AT_ONCE))
+    if not all(((gaps(part) < reach) == bonded).all() for part in parts):
+        return []
+    if not 1 <= bonded.sum(axis=1).min() <= bonded.sum(axis=1).max() <= 4:
+        return []
+    for atom, near in enumerate(bonded):
+        ends = parts[0][:, near] - parts[0][:, [atom]]
+        ends = ends / np.linalg.norm(ends, axis=-1, keepdims=True)
+        if np.mean(ends @ ends.swapaxes(1, 2), axis=0).min() < _STRAIGHT:
+            return []
+    return [(i, j) for i, j in np.argwhere(np.triu(bonded)).tolist()]

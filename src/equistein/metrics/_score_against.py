@@ -168,11 +168,9 @@ def _centered(
 
 @eqx.filter_jit
 def _compare(target, parts, rows, limits):
-    """Return the clouds, the distances of samples and draws, and of the references.
-
-    One program: of the samples, the first reference, and the second, whose rows are
-    draws. The distances are those of energies and of pair distances to the first.
-    """
+    """Return the clouds, the distances of samples and draws, and of the references."""
+    # One program: of the samples, the first reference, and the second, whose rows are
+    # draws. The distances are those of energies and of pair distances to the first.
 
     def measure(x):
         value, score = jax.value_and_grad(target.log_density)(x)
@@ -268,10 +266,8 @@ def _all_scores(
 def _draw(
     generator: np.random.Generator, size: int, num: int, num_draws: int
 ) -> tuple[np.ndarray, float]:
-    """Return the rows of disjoint sets from a pool, or else of subsets that overlap.
-
-    Also return by how much the spread of these sets is too small, as they overlap.
-    """
+    """Return the rows of disjoint sets from a pool, or else of subsets that overlap."""
+    # Also return by how much the spread of these sets is too small, as they overlap.
     if size >= num_draws * num:
         order = generator.permutation(size)[: num_draws * num]
         return order.reshape(num_draws, num), 1.0

@@ -22,6 +22,7 @@ from equistein.data import (
     read_labels,
     read_points,
     read_table,
+    unused_arrays,
 )
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models._contrastive import num_classes_of
@@ -54,20 +55,21 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     if has_molecules:
         if (problem.group, problem.dim or 3) != ("point-cloud", 3):
             raise DataError(
-                f"{path} holds molecules: give --group point-cloud, and no --dim."
+                f"{path} is for molecules: give --group point-cloud, and no --dim, or "
+                "save other numbers (such as draws of ArviZ) by np.save."
             )
         options = {name: getattr(problem, name) for name in READ_OPTIONS}
         dataset = Dataset.of_molecules(read_frames(path, **options), str(path))
     else:
         dataset = _read_points(path, problem, problem.stream or large)
     num = len(dataset.points)
+    known = {"kelvin": problem.kelvin, "notes": unused_arrays(path, dataset.notes)}
     dataset = dataclasses.replace(
-        dataset, num_held_out=round(problem.held_out * num), kelvin=problem.kelvin
+        dataset, num_held_out=round(problem.held_out * num), **known
     )
     if dataset.num_train < 2:
         raise DataError(
-            f"{path} leaves {dataset.num_train} of {num} points for training: at least "
-            "two are needed."
+            f"{path} trains on {dataset.num_train} of {num}: at least two are needed."
         )
     known = {n: getattr(dataset, n) for n in _DESCRIBED}
     dataset = dataclasses.replace(dataset, summary=describe(dataset.points, **known))
@@ -102,10 +104,9 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     else:
         if path.suffix.lower() not in (".npy", ".npz"):
             raise DataError(
-                f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, "
-                "a table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, "
-                ".traj, .db, .pdb, .sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of "
-                "images."
+                f"{path} must be an .npy file, .npz (`x`, perhaps `y`), a table (.csv, "
+                ".tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, .db, .pdb, "
+                ".sdf, .xtc, .trr, .dcd, .nc, .h5) or a folder of images."
             )
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
@@ -129,8 +130,7 @@ def _with_group(
     dim = problem.dim or (points.shape[2] if points.ndim == 3 else 0)
     if dim <= 0:
         raise DataError(
-            f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
-            "dimension of space."
+            f"{path} holds rows of {points.shape[1]} numbers: give --dim, of space."
         )
     points = as_particles(points, dim)
     if points.shape[1] == 1:

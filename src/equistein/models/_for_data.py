@@ -15,6 +15,7 @@ from equistein.groups import (
     PeriodicCloud,
     PointCloud,
 )
+from equistein.metrics import shared_bonds
 from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
 from equistein.models._denoising import graph_model, image_model
 from equistein.models._linear import ComparedModel, linear_model, LinearModel
@@ -127,8 +128,7 @@ def for_dataset(
     numbers = atomic_numbers_of(train.species) if train.species else None
     group = train.group
     if type(settings) is LinearSettings and numbers and isinstance(group, PointCloud):
-        bonds = train.shared_bonds()
-        if bonds:  # they tell more of a molecule than its elements
+        if bonds := shared_bonds(train):  # which tell more than elements
             group = Molecule((bonds, numbers), reflections=group.reflections)
     known = {"settings": settings, "atomic_numbers": numbers}
     model = for_data(key, group, train.points, train.labels, **known)

@@ -83,6 +83,9 @@ def check_thermal(
     """
     positions = np.asarray(positions, np.float64)
     rows = np.unique(np.linspace(0, len(positions) - 1, _FRAMES).round().astype(int))
+    rises = 0.5 if energies is None else np.mean(np.diff(energies) >= 0)
+    if abs(rises - 0.5) > 0.4:  # sorted, in the order of no simulation
+        rows = np.random.default_rng(0).permutation(rows)
     x = positions[rows] - positions[rows].mean(axis=1, keepdims=True)
     unit = BOLTZMANN * (kelvin or 1.0)
     f, e = (v if v is None else np.asarray(v[rows], float) for v in (forces, energies))
@@ -109,7 +112,7 @@ def _virials_and_balance(
     x: np.ndarray, f: np.ndarray, energies: np.ndarray | None, unit: float
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     # A part is an atom with all at a distance that varies little; often there is one.
-    some = x[:: max(1, len(x) // 100)]
+    some = np.random.default_rng(0).permutation(x)[:100]
     lengths = np.linalg.norm(some[:, :, None] - some[:, None], axis=-1)
     rigid = lengths.std(axis=0) <= _RIGID * lengths.mean(axis=0)
     parts = {tuple(np.flatnonzero(row).tolist()) for row in rigid if row.sum() > 1}
@@ -135,11 +138,9 @@ def _balance(name: str, v: np.ndarray, *factors: np.ndarray) -> dict[str, float]
 
 
 def _virial_of_pairs(x: np.ndarray, f: np.ndarray, unit: float, cell: Any) -> Estimate:
-    """Return the virial of displacements away from neighbors in a cell.
-
-    Each is the sum of u^2 times the difference, with u = 1 - r^2 / c^2 up to c; the
-    divergence that of 3 u^2 - 4 u r^2 / c^2. No other image is nearer than c.
-    """
+    """Return the virial of displacements away from neighbors in a cell."""
+    # Each is the sum of u^2 times the difference, with u = 1 - r^2 / c^2 up to c; the
+    # divergence that of 3 u^2 - 4 u r^2 / c^2. No other image is nearer than c.
     apart = _NEIGHBORS * (abs(np.linalg.det(cell)) / x.shape[1]) ** (1 / 3)
     reach = min(apart, 0.5 / np.linalg.norm(np.linalg.inv(cell), axis=0).max())
     work, directions = np.zeros(len(x)), np.zeros(len(x))
@@ -158,12 +159,10 @@ def _nearest(gaps: np.ndarray, cell: Any) -> np.ndarray:
 
 
 def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return displacements from the mean, once that is rotated onto each frame.
-
-    By Kabsch's method. The divergence, about 3N - 6, is exact: with S the sum of
-    products of mean and frame, the rotation follows a displacement d by the angle
-    K^-1 sum of m x d, with K = tr(S) - S.
-    """
+    """Return displacements from the mean, once that is rotated onto each frame."""
+    # By Kabsch's method. The divergence, about 3N - 6, is exact: with S the sum of
+    # products of mean and frame, the rotation follows a displacement d by the angle
+    # K^-1 sum of m x d, with K = tr(S) - S.
     x = x - x.mean(axis=1, keepdims=True)
     mean, rotations = x[0], np.eye(3)
     for _ in range(10):
@@ -181,13 +180,10 @@ def _displacements(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _estimate(values: np.ndarray, scale: Any) -> Estimate:
-    """Return the mean over that of a scale; frames may be correlated.
-
-    Sokal's window sums the autocorrelation of what is left.
-    """
+    """Return the mean over that of a scale; frames may be correlated."""
     scale = np.broadcast_to(scale, values.shape)
     value, num = values.mean() / scale.mean(), len(values)
-    rest = values - value * scale
+    rest = values - value * scale  # whose autocorrelation Sokal's window sums
     spectrum = np.abs(np.fft.rfft(rest, 2 * num)) ** 2
     correlation = np.fft.irfft(spectrum)[:num]
     times = 2 * np.cumsum(correlation / max(correlation[0], 1e-300)) - 1
@@ -203,8 +199,7 @@ def _energy_over_work(
 ) -> dict[str, Estimate]:
     """Return how energies change over the work of forces, where frames are close."""
     x, f = (np.asarray(v[: 2 * _FRAMES], np.float64) for v in (positions, forces))
-    steps = np.diff(x, axis=0)
-    steps = steps if cell is None else _nearest(steps, cell)
+    steps = np.diff(x, axis=0) if cell is None else _nearest(np.diff(x, axis=0), cell)
     nearest = [KDTree(frame).query(frame, 2)[0][:, 1] for frame in x[:50]]
     reach = _STEP * np.mean(nearest)
     close = np.linalg.norm(steps, axis=-1).max(axis=1) < reach
@@ -276,11 +271,9 @@ def _unit_of(
 
 
 def _match(x: np.ndarray, forces: np.ndarray) -> str:
-    """Return why forces do not balance, by what makes them most like rough forces.
-
-    These are of springs along distances, by the variance of each. A rotation or an
-    order of the atoms, of each frame, must explain more than of those of other frames.
-    """
+    """Return why forces do not balance, by what makes them most like rough forces."""
+    # These are of springs along distances, by the variance of each. A rotation or an
+    # order of the atoms must explain more of the forces than of those of other frames.
     i, j = np.triu_indices(x.shape[1], k=1)
     gaps = x[:, i] - x[:, j]
     lengths = np.linalg.norm(gaps, axis=-1)

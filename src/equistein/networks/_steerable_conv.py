@@ -180,10 +180,8 @@ def mean_pool(maps: Float[Array, "y x channel"]) -> Float[Array, "v u channel"]:
 
 @functools.cache
 def _rotated_taps(order: int, size: int, lifting: bool) -> np.ndarray:
-    """Return indices into the identity's weights, `(tap, input, output element)`.
-
-    The order is 1 without symmetry, 8 with reflections, and else 4.
-    """
+    """Return indices into the identity's weights, `(tap, input, output element)`."""
+    # The order is 1 without symmetry, 8 with reflections, and else 4.
     inputs = 1 if lifting else order
     first = np.arange(size**2 * inputs).reshape(size, size, inputs)
     # The same type in both precisions, since the result is cached.

@@ -224,11 +224,9 @@ class _Bijection(AbstractConstraint):
 def _find_labels(
     log_density: LogDensity, parameters: Parameters, points: Float[Array, "n dim"]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the axes of exchangeable labels by name, for the most parameters.
-
-    For each length of an axis, sets of axes of this length are tried, the largest
-    first: the density must not change under permutations that generate all others.
-    """
+    """Return the axes of exchangeable labels by name, for the most parameters."""
+    # For each length of an axis, sets of axes of this length are tried, the largest
+    # first: the density must not change under permutations that generate all others.
     best: list[tuple[str, int]] = []
     for num, axes in sorted(_axes_by_length(parameters).items()):
         sizes = range(len(axes), 0, -1)

@@ -190,10 +190,8 @@ def _measure(
     draws: Float[Array, "record chain dim"],
     ends: Float[Array, "chain dim"],
 ) -> tuple[Coordinates, Float[Array, " dim"], Float[Array, "chain dim"]]:
-    """Return coordinates in the width inside a mode, and the width of all modes.
-
-    Draws and ends of chains are in earlier coordinates; the ends are returned in new.
-    """
+    """Return coordinates in the width inside a mode, and the width of all modes."""
+    # Draws and ends of chains are in earlier coordinates; the ends are returned in new.
     draws, ends = coordinates.inverse(draws), coordinates.inverse(ends)
     periods = jnp.asarray(parameters.periods, draws.dtype)
     wraps = jnp.isfinite(periods)

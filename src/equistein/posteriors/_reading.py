@@ -85,11 +85,9 @@ def _settled(
     nearest: Callable[..., Float[Array, "n dim"]],
     reference: Float[Array, " dim"] | None,
 ) -> tuple[float, Float[Array, "n dim"]]:
-    """Relabel draws by their own mean and widths until nothing changes.
-
-    Also returns the sum of the logarithms of the widths, which a good labelling makes
-    small.
-    """
+    """Relabel draws by their own mean and widths until nothing changes."""
+    # Also returns the sum of the logarithms of the widths, which a good labelling makes
+    # small.
     point, volume = draws[0] if reference is None else reference, 0.0
     for _ in range(_MOST_PASSES):
         gaps = jax.vmap(lambda draw: _gaps(parameters, draw, point))(draws)  # noqa: B023

@@ -227,11 +227,9 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         }
 
     def _after_pilot(self, state: SMCState, reference: FittedNormal) -> SMCState:
-        """Return the state at the beginning again, if a pilot is at the target.
-
-        The reference is around the particles, twice as wide, and more where they are
-        wider than the last one: then another pilot follows.
-        """
+        """Return the state at the beginning again, if a pilot is at the target."""
+        # The reference is around the particles, twice as wide, and more where they are
+        # wider than the last one: then another pilot follows.
         ends = (state.pilots > 0) & jnp.all(state.inverse_temperatures == 1)
 
         def learned():
@@ -257,10 +255,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     def _one_run(
         self, path, is_pilot, key, walkers, log_weights, beta, log_z, parameters
     ):
-        """Weigh, choose and move the particles of one run.
-
-        Returns what the state holds of it, and what the info is made of.
-        """
+        """Weigh, choose and move the particles of one run."""
+        # Returns what the state holds of it, and what the info is made of.
         choose_key, key = jr.split(key)
         size = jnp.where(is_pilot, _PILOT_ESS, 1.0) * self.ess_fraction
         new_beta = next_temperature(walkers.log_ratio, log_weights, beta, size)

@@ -250,10 +250,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         )
 
     def _widened(self, metric: Preconditioner, state: TemperingState) -> Preconditioner:
-        """Return a wider metric, for the reference: in each round less wide.
-
-        Where the chains spread in the last round, they may spread as much again.
-        """
+        """Return a wider metric, for the reference: in each round less wide."""
+        # Where the chains spread in the last round, they may spread as much again.
         last = last_round(state.num_adapt).astype(metric.center.dtype)
         left = 1 - state.step.astype(last.dtype) / last
         reach = self.reach if self.reference is None else _WIDER

@@ -320,10 +320,8 @@ def _loop(
 
 
 def _split_into_calls(setup: _Setup) -> list[Int[np.ndarray, " record"]]:
-    """Return, for each compiled call, the steps to record, counted from the start.
-
-    Each call gets equally many; repeats of the last number add no record.
-    """
+    """Return, for each compiled call, the steps to record, counted from the start."""
+    # Each call gets equally many; repeats of the last number add no record.
     num_steps, every = setup.num_steps, setup.every
     least = 1 if setup.record_every else _RECORDS_PER_CALL
     if not num_steps:

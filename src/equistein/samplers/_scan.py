@@ -77,10 +77,8 @@ def _take_steps(
     tol: float | None,
     keep: int,
 ) -> tuple[RunStatus, dict[str, Array], Bool[Array, " record"]]:
-    """Take the steps up to each number in `ends`, and record the last of each.
-
-    Returns the status, the records, and which of the records were made.
-    """
+    """Take the steps up to each number in `ends`, and record the last of each."""
+    # Returns the status, the records, and which of the records were made.
     # Traced once: a step appears once in the program, however it is recorded.
     step = eqx.filter_closure_convert(
         lambda state: _step(key, sampler, log_density, state), status.state

@@ -174,10 +174,8 @@ def pair_energy(squares: Squares, minimum: float) -> tuple[Squares, Squares]:
 
 @eqx.filter_jit
 def _settled(target: LennardJones, key: Key, num: int) -> Particles:
-    """Draw clouds from a box and push apart the particles that overlap.
-
-    By gradient descent; clouds with particles that are stuck are drawn again.
-    """
+    """Draw clouds from a box and push apart the particles that overlap."""
+    # By gradient descent; clouds with particles that are stuck are drawn again.
     length = target.minimum
     step = 2e-3 * length**2 * target.temperature / target.pair_factor
     longest = 0.1 * length  # way of a particle in a step

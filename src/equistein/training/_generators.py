@@ -94,10 +94,9 @@ class Clamp(eqx.Module):
         return jnp.where(self.mask, values, point - shift)
 
     def _displacement(self, point: Point, values: Point, project: Project) -> Point:
-        """Return the mean over held coordinates of how far a point is displaced.
-
-        What a projection takes off is the mean over all; their ratio is that over some.
-        """
+        """Return the mean over held coordinates of how far a point is displaced."""
+        # What a projection takes off is the mean over all; their ratio is that over
+        # some.
         held = self.mask.astype(point.dtype)
         gap = held * (point - values)
         off, share = gap - project(gap), held - project(held)
@@ -213,10 +212,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
 
 def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
-    """Return clouds mirrored with probability 1/2, if the group has reflections.
-
-    A population of a sampler, copied from few ancestors, has more of one hand.
-    """
+    """Return clouds mirrored with probability 1/2, if the group has reflections."""
+    # A population of a sampler, copied from few ancestors, has more of one hand.
     if group.without_reflections() is group:
         return points
     factors = np.ones((len(points), 1, points.shape[2]), points.dtype)
@@ -249,10 +246,9 @@ class _HeldDensity(eqx.Module):
 
 
 class _HeldSampler(AbstractSampler[Any, Any]):
-    """Takes the steps of a sampler, and sets held coordinates again after each.
+    """Takes the steps of a sampler, and sets held coordinates again after each."""
 
-    The density does not depend on them: what a sampler knows of it stays true.
-    """
+    # The density does not depend on them: what a sampler knows of it stays true.
 
     sampler: AbstractSampler
 

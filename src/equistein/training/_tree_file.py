@@ -83,10 +83,8 @@ def _decode_tree(
 
 
 def _name_of(part: Any) -> str:
-    """Return the name of a class or a function in a file.
-
-    Custom ones have no package in it, so that their module may move.
-    """
+    """Return the name of a class or a function in a file."""
+    # Custom ones have no package in it, so that their module may move.
     package = str(getattr(part, "__module__", "")).partition(".")[0]
     package = "jax" if package == "jaxlib" else package
     own = package in ("equistein", "equinox", "jax", "optax", "jaxtyping")

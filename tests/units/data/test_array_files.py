@@ -3,7 +3,14 @@ import io
 import numpy as np
 import pytest
 
-from equistein.data import as_particles, DataError, map_points, read_labels, read_points
+from equistein.data import (
+    as_particles,
+    DataError,
+    map_points,
+    read_labels,
+    read_points,
+    unused_arrays,
+)
 
 
 @pytest.fixture
@@ -205,3 +212,16 @@ def test_labels_are_whole_numbers(tmp_path):
         else:
             with pytest.raises(DataError, match="whole numbers"):
                 read_labels(tmp_path / "y.npz", 2)
+
+
+def test_arrays_that_are_not_used_are_noted(tmp_path, points):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=points, y=np.zeros(6), weights=np.ones(6), E=np.ones(6))
+    (note,) = unused_arrays(path, ())
+    assert "weights, E" in note
+    notes = unused_arrays(path, ("Read `E`, in eV.",))
+    assert notes[0] == "Read `E`, in eV."
+    assert "weights." in notes[1]
+    np.savez(path, R=points, z=np.ones(6))
+    np.save(tmp_path / "x.npy", points)
+    assert unused_arrays(path, ()) == unused_arrays(tmp_path / "x.npy", ()) == ()

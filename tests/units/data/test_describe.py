@@ -152,11 +152,14 @@ def codes(x):
 @pytest.mark.parametrize(
     ("name", "right"),
     [("patient_id", "paid"), ("time [s]", "lifetime_of_x"), ("lp__", "lp"),
-     ("log_prob", "logP"), ("logwt", "log_weight"), ("-logpost"[1:], "post")],
+     ("log_prob", "logP"), ("logwt", "log_weight"), ("-logpost"[1:], "post"),
+     ("weights", "weight"), ("sample_weight", "body_weight"), ("year", "yearly")],
 )  # fmt: skip
 def test_columns_that_are_no_variables_are_known_by_name(name, right):
     x = np.random.default_rng(0).normal(size=(200, 2))
     x[:, 1] = np.cumsum(np.exp(x[:, 1])) if "time" in name else x[:, 1]
+    if name == "year":
+        x[:, 1] = np.repeat(np.arange(1990, 2030), 5)[np.argsort(x[:, 0])]
     if name == "patient_id":
         x[:, 1] = np.random.default_rng(1).permutation(2000)[:200]
     with pytest.warns(DataWarning, match="leave it out by --columns") as caught:
@@ -273,7 +276,7 @@ def test_molecules_that_a_cell_wraps_are_named(molecules):
     inside = (positions + np.random.default_rng(0).uniform(0, 9, (30, 1, 3))) % 9
     with pytest.warns(DataWarning, match="in parts: leave those out, or undo"):
         describe(inside, species=symbols)
-    pairs = np.concatenate([positions, positions + [0, 0, 5]], axis=1)
+    pairs = np.concatenate([positions, positions[::-1] + [0, 0, 5]], axis=1)
     found = describe(pairs, species=[*symbols, *symbols])
     assert "30 in parts" in str(found)
     assert not found.warnings
@@ -316,3 +319,85 @@ def test_molecules_that_are_not_valid_are_named_unless_they_are_hot(molecules):
     assert found.numbers["validity"] < 0.5
     with pytest.warns(DataWarning, match="missing hydrogens"):
         describe(positions[:, :8], species=symbols[:8])
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (
+            lambda x: np.stack([40 * x[:, 0] % 360, x[:, 1]], 1),
+            "'1' seems to be an angle",
+        ),
+        (lambda x: np.angle(np.exp(1j * (x + [3, 0]))), "'1' seems to be an angle"),
+        (lambda x: np.where(x > 1.6, -1, np.exp(x)), "'1', '2' has a number far"),
+        (lambda x: x + np.where(np.arange(400) < 9, 20, 0)[:, None], "first 9 rows"),
+        (lambda x: np.cumsum(x, axis=0), "'1', '2' follows the rows before"),
+    ],
+)
+def test_turns_codes_and_the_order_of_rows_are_seen(change, cause):
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    ordered, turns = x[np.argsort(x[:, 0])], (40 * x + 180) % 360
+    classes = np.concatenate([x[:130] - 9, x[130:260], x[260:] + [0, 9]])
+    for right in (x, ordered, ordered @ [[1, 1], [0, 0.1]], classes, turns, np.exp(x)):
+        assert not describe(right.astype(np.float32), columns=("1", "2")).warnings
+    with pytest.warns(DataWarning, match=cause):
+        describe(change(x).astype(np.float32), columns=("1", "2"))
+
+
+def test_copies_that_are_rotated_are_counted(molecules):
+    symbols, positions = molecules
+    turn = np.array([[0, -1, 0], [1, 0, 0], [0, 0, -1]])
+    for copies in (positions[:9] @ turn, positions[:9].round(4)):
+        with pytest.warns(DataWarning, match="9 of them repeated"):
+            describe(np.concatenate([positions, copies]), species=symbols)
+    cloud = np.random.default_rng(0).normal(size=(2000, 3, 2))
+    assert not describe(cloud, group=PointCloud([0] * 3, 2)).warnings
+
+
+def test_frames_that_are_no_samples_of_free_molecules_are_named(molecules):
+    symbols, positions = molecules
+    fixed, start = positions.copy(), positions.copy()
+    fixed[:, :3] = positions[0, :3]
+    start[:5] *= np.linspace(1.3, 1.2, 5)[:, None, None]
+    x, y = [0, 1.5, 3, -1.1, 0, 0, 1.5, 1.5, 3], [0, 0, 0, 0, 1.1, -1.1, 1.1, -1.1, 1]
+    noise = (positions - positions[0]) * [1, 1, 0]
+    drawn = np.stack([x, y, np.zeros(9)], axis=1) + noise
+    for wrong, cause in (
+        (fixed, "some atoms keep their distance"),
+        (drawn, "all atoms lie in a plane"),
+        (start, "first 5 rows are far"),
+    ):
+        with pytest.warns(DataWarning, match=cause):
+            describe(wrong, species=symbols)
+    benzene = atoms_of("C6H6")
+    ring = embed("c1ccccc1", benzene)
+    ring = ring + 0.02 * np.random.default_rng(0).normal(size=(30, 12, 3))
+    *_, axes = np.linalg.svd(ring[0] - ring[0].mean(axis=0))
+    flat = ring @ axes.T * [1, 1, 0]
+    assert not describe(flat, species=benzene).warnings
+
+
+@pytest.mark.parametrize(
+    ("columns", "right"),
+    [
+        ("x1 y1 x2 y2 x3 y3", True),
+        ("pos_x_1 pos_y_1 pos_x_2 pos_y_2 pos_x_3 pos_y_3", True),
+        ("1 2 3 4 5 6", True),
+        ("x1 x2 x3 y1 y2 y3", False),
+        ("t x1 y1 x2 y2 energy", False),
+    ],
+)
+def test_columns_of_particles_are_in_order(columns, right):
+    x = np.random.default_rng(0).normal(size=(50, 3, 2))
+    cloud, names = PointCloud([0] * 3, 2), columns.split()
+    with nullcontext() if right else pytest.warns(DataWarning, match="--columns"):
+        found = describe(x, group=cloud, columns=names)
+    assert bool(found.warnings) != right
+
+
+def test_a_cell_that_is_mostly_empty_is_named():
+    points = np.random.default_rng(0).uniform(0, 9, (20, 30, 3))
+    right, wide = (PeriodicCloud([0] * 30, [side] * 3) for side in (9, 17))
+    assert not describe(points, group=right).warnings
+    with pytest.warns(DataWarning, match="in Bohr, or no cell"):
+        describe(points, group=wide)

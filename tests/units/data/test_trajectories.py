@@ -128,6 +128,11 @@ def test_what_is_wrong_is_said(frames, tmp_path):
     frames[0].atom_slice(range(5)).save(str(small))
     with pytest.raises(XYZError, match="--topology"):
         read_frames(path)
+    other = mdtraj.Trajectory(frames.xyz[:, ::-1], frames.topology)
+    other.save(str(tmp_path / "other.dcd"))
+    found = read_frames(tmp_path / "other.dcd", topology=str(PDB))
+    assert "another order" in found.notes[-1]
+    assert "another order" not in read_frames(path, topology=str(PDB)).notes[-1]
     with pytest.raises(XYZError, match=r"small\.pdb"):
         read_frames(path, topology=str(small))
     with pytest.raises(XYZError, match="proteins"):

@@ -89,7 +89,7 @@ def test_samples_have_one_hand_if_the_data_have(mirrored, tmp_path, single_preci
 
 def test_a_linear_energy_is_of_the_bonds_that_all_molecules_have():
     settings, points = es.models.LinearSettings(), frames(230)
-    assert dataset(points).shared_bonds() == [(0, i) for i in range(1, 5)]
+    assert es.metrics.shared_bonds(dataset(points)) == [(0, i) for i in range(1, 5)]
 
     def group_of(points):
         model = es.models.for_dataset(jr.key(0), dataset(points), settings)
@@ -99,7 +99,7 @@ def test_a_linear_energy_is_of_the_bonds_that_all_molecules_have():
     assert isinstance(bonded, es.groups.Molecule)
     assert bonded.reflections
     points[203, 4] *= 3  # a bond is broken
-    assert dataset(points).shared_bonds() == []
+    assert es.metrics.shared_bonds(dataset(points)) == []
     assert isinstance(group_of(points), es.groups.PointCloud)
 
 
@@ -111,7 +111,7 @@ def test_metals_and_straight_molecules_are_by_their_elements():
         cloud = es.groups.PointCloud(species, 3)
         known = {"group": cloud, "species": species}
         data = es.data.Dataset(jnp.asarray(points), None, **known)
-        assert data.shared_bonds() == []
+        assert es.metrics.shared_bonds(data) == []
 
 
 def test_atoms_are_put_into_the_order_of_the_bonds():

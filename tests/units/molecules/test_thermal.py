@@ -60,6 +60,23 @@ def test_energies_of_other_frames_or_of_the_wrong_sign_are_named(seed):
         assert "the energies have the wrong sign or belong" in found.causes[0]
 
 
+def test_frames_sorted_by_energy_or_with_atoms_in_turns_are_checked_too():
+    frames = thermal_frames(1, 5, num=300)
+    order = np.argsort(frames.energies)
+    x, forces, energies = (
+        each[order] for each in (frames.positions, frames.forces, frames.energies)
+    )
+    assert not check_thermal(x, forces, energies, KELVIN).causes
+    for wrong in (-1, 23.06):
+        assert check_thermal(x, wrong * forces, energies, KELVIN).causes
+    turned = frames.positions[:, ::-1], frames.forces[:, ::-1]
+    every, forces = frames.positions.copy(), frames.forces.copy()
+    every[1::2], forces[1::2] = (each[1::2] for each in turned)
+    found = check_thermal(every, forces, frames.energies, KELVIN)
+    assert "correlation of energies" not in found.estimates
+    assert not found.causes
+
+
 def test_the_mean_of_displacements_and_forces_is_sharp_and_has_no_bias():
     frames = thermal_frames(3, 5, kind="floppy", num=2_000)
     found = check_thermal(frames.positions, frames.forces, frames.energies, KELVIN)

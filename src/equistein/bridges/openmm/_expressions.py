@@ -44,9 +44,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def evaluate(
-    text: str,
-    variables: Mapping[str, Any],
-    functions: Mapping[str, Callable[..., Any]],
+    text: str, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]
 ) -> Any:
     """Return the value of `expression; name = expression; ...`.
 

@@ -127,10 +127,7 @@ def _energies(
 
 @check_arguments
 def from_openmm(
-    system: Any,
-    kelvin: float,
-    *,
-    reference: np.ndarray | Sequence[Any] | None = None,
+    system: Any, kelvin: float, *, reference: np.ndarray | Sequence[Any] | None = None
 ) -> ForceField:
     r"""Return the Boltzmann density of an OpenMM system as a function of JAX.
 

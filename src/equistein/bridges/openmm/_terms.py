@@ -193,11 +193,9 @@ def _look_up(table: Array) -> Callable[..., Array]:
 
 
 def _steps(points: Point, atoms: Array) -> list[Vectors]:
-    """Return the vectors from each atom of a term to its next, for all terms.
-
-    By products with matrices of 1 and -1, since gradients of indexing are slow, one for
-    each axis of space, since XLA on CPUs computes again what it has to slice.
-    """
+    """Return the vectors from each atom of a term to its next, for all terms."""
+    # By products with matrices of 1 and -1, since gradients of indexing are slow, one
+    # for each axis of space, since XLA on CPUs computes again what it has to slice.
     rows = jnp.eye(len(points), dtype=points.dtype)[atoms.T]
     x, y, z = points.T
     return [
@@ -240,10 +238,8 @@ def _series(x: Array, y: Array, cosines: Array, sines: Array) -> Array:
 
 @_series.defjvp
 def _series_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """Return them with their slope along a direction, by the slope of the angle.
-
-    As reverse mode finds it, it costs three times as much.
-    """
+    """Return them with their slope along a direction, by the slope of the angle."""
+    # As reverse mode finds it, it costs three times as much.
     (x, y, cosines, sines), (along_x, along_y, *changes) = primals, tangents
     inverse_square = 1 / (x**2 + y**2 + _TINY)
     inverse = jnp.sqrt(inverse_square)
