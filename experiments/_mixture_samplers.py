@@ -92,8 +92,9 @@ class Found(NamedTuple):
     chain: Particles | None = None
 
 
-def _thinned(points: Particles, num: int) -> Float[Array, "kept dim"]:
+def _thinned(points: Float[Array, "*all dim"], num: int) -> Float[Array, "kept dim"]:
     """Return so many of the points, evenly spread."""
+    points = points.reshape(-1, points.shape[-1])
     return points[np.linspace(0, len(points) - 1, min(num, len(points))).astype(int)]
 
 
@@ -159,12 +160,11 @@ class Samplers:
         config, pilot = self.config, self.posterior.pilot(key, check=False)
         chains, density = MALA(_STEP_SIZE), pilot.log_density
         samples, spent = config.annealed(key, chains, pilot.reference, density)
-        points = _thinned(
-            pilot.coordinates.inverse(samples.particles), config.num_draws
-        )
+        drawn = pilot.coordinates.inverse(samples.particles)
+        points, spent = _thinned(drawn, config.num_draws), spent + pilot.evaluations
         names = {"log_evidence": "log_z", "log_evidence_error": "log_z_error"}
         numbers = {name: float(samples.summary[key]) for name, key in names.items()}
-        return Found(points, spent + pilot.evaluations, numbers)
+        return Found(points, spent, numbers)
 
     def svgd(
         self,
@@ -195,16 +195,14 @@ class Samplers:
             "effective_size": size,
             "evaluations_to_1000": _ENOUGH * float(spent) / size,
         }
-        pool = places.reshape(-1, places.shape[-1])
-        points, chain = _thinned(pool, self.config.num_draws), jnp.asarray(places[:, 0])
-        return Found(points, float(spent), numbers, chain)
+        points = _thinned(places, self.config.num_draws)
+        return Found(points, float(spent), numbers, jnp.asarray(places[:, 0]))
 
     @functools.cached_property
     def references(self) -> list[Particles]:
         """Draws of two runs: to compare with, and for the floor."""
         runs = [self.default(jr.key(_FAR + part)).points for part in (0, 1)]
-        pools = [points.reshape(-1, points.shape[-1]) for points in runs]
-        return [_thinned(pool, self.config.num_reference) for pool in pools]
+        return [_thinned(points, self.config.num_reference) for points in runs]
 
     @functools.cached_property
     def yardstick(self) -> Yardstick:
