@@ -221,7 +221,7 @@ class Posterior(eqx.Module):
     def _check_value(self) -> None:
         """Raise `ValueError` unless the density of a tree is a scalar."""
         density = lambda point: self.function(self.parameters.unflatten(point))
-        check_signature(density, self.parameters.example[None])
+        check_signature(density, np.asarray(self.parameters.example)[None])
 
     def _read(
         self, key: Key, samples: Samples, num_draws: int, pilot: Pilot | None

@@ -308,7 +308,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "MALA(..., project=cloud.project)."
             )
         # A fitted one is wide at first, and is fitted again; NaN is counted.
-        fitted = isinstance(self._base(particles), FittedNormal)
+        base = eqx.filter_eval_shape(self._base, particles)
+        fitted = isinstance(base, FittedNormal)
         bad = int(np.sum((values == np.inf) | (np.isnan(values) & (not fitted))))
         if bad or not (fitted or np.any(np.isfinite(values))):
             fault = f"infinite or NaN at {bad}" if bad else "zero density at all"
