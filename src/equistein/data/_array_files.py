@@ -231,7 +231,7 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
     Each subfolder with images is a class, numbered in the order of their names, as are
     the files. If an image has colors, all have three channels. Files that do not end in
     .png, .jpg, .bmp, .gif, .tif or .webp are left out. Images have the shape `(n,
-    height, width, channel)`, as float32 from 0 to 1.
+    height, width, channel)`, as float32 from 0 to 1; classes `(n,)`, or are None.
     """
     files, labels = _files(path)
     if len(files) < 2:
