@@ -117,6 +117,7 @@ def energy_calculator(
         )
     check_positive("`calculator`", kelvin=kelvin)
     unit = BOLTZMANN * kelvin
+    value_and_grad = eqx.filter_jit(eqx.filter_value_and_grad(energy))
 
     class LearnedEnergy(Calculator):
         implemented_properties = ["energy", "forces"]
@@ -133,8 +134,7 @@ def energy_calculator(
                     f"order, in {where}, but got {own}. Reorder the atoms, or set both."
                 )
             centered = own.positions - own.positions.mean(axis=0)
-            both = eqx.filter_jit(eqx.filter_value_and_grad(energy))
-            value, slope = both(jnp.asarray(centered, float))
+            value, slope = value_and_grad(jnp.asarray(centered, float))
             forces = -unit * np.asarray(slope, np.float64)
             # Rounding leaves a net force, which would move the center of mass.
             forces -= forces.mean(axis=0)

@@ -231,13 +231,12 @@ def _add_molecules(
         num_graphs=len(graphs), validity=graphs.total() / len(some),
     )  # fmt: skip
     if (main := main_hand(species, points[some])) is not None:
-        signs = hands(species, points[some], main[0])
+        signs = Counter(hands(species, points[some], main[0]).tolist())
         which = "one hand, and so will samples" if main[1] == 1 else "both hands"
         found.add(
-            f"Stereo centers of {which}: {(signs == 1).sum()} as in {main[0][0]}, "
-            f"{(signs == -1).sum()} mirrored, {(signs == 0).sum()} others",
-            same_hand=main[1],
-        )
+            f"Stereo centers of {which}: {signs[1]} as in {main[0][0]}, "
+            f"{signs[-1]} mirrored, {signs[0]} others", same_hand=main[1],
+        )  # fmt: skip
     elif len(graphs) == 1:
         pairs = [stereo_smiles(species, each) for each in points[some]]
         kinds = Counter(tuple(sorted(pair)) for pair in pairs).most_common(2)
