@@ -4,7 +4,6 @@ from equistein.samplers._annealed_smc import (
     AnnealedSMC as AnnealedSMC,
     SMCInfo as SMCInfo,
     SMCState as SMCState,
-    systematic_resampling as systematic_resampling,
 )
 from equistein.samplers._base import (
     AbstractSampler as AbstractSampler,
@@ -40,6 +39,9 @@ from equistein.samplers._parallel_tempering import (
     ParallelTempering as ParallelTempering,
     TemperingInfo as TemperingInfo,
     TemperingState as TemperingState,
+)
+from equistein.samplers._resampling import (
+    systematic_resampling as systematic_resampling,
 )
 from equistein.samplers._run import run as run
 from equistein.samplers._samples import (

@@ -15,14 +15,12 @@ from scipy.special import stdtrit
 from equistein._check_arguments import (
     accept_integer_key,
     check_arguments,
-    check_finite_arguments,
 )
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
-    ess_fraction,
     FittedNormal,
     GeometricPath,
     PathWalker,
@@ -33,9 +31,13 @@ from equistein.samplers._markov_chains import (
     ChainParameters,
 )
 from equistein.samplers._metropolis import HMC
+from equistein.samplers._resampling import (
+    ess_fraction,
+    next_temperature,
+    systematic_resampling,
+)
 from equistein.samplers._steps import check_fraction, rms
 
-_BISECTIONS = 40
 _PILOTS = 4  # at most, to learn the reference
 _PILOT_ESS = 0.7  # times the effective sample size aimed at, in a pilot
 _WIDER, _MOST_GROWTH = 2.0, 4.0  # the reference than particles, that widths grow again
@@ -332,45 +334,3 @@ def _standardized(points: Particles) -> Float[Array, "particle size"]:
     flat = points.reshape(len(points), -1)
     gaps = flat - jnp.mean(flat, axis=0, keepdims=True)
     return gaps / jnp.sqrt(jnp.mean(gaps**2, axis=0, keepdims=True) + 1e-30)
-
-
-def next_temperature(
-    log_ratios: Float[Array, " particle"],
-    log_weights: Float[Array, " particle"],
-    beta: Scalar,
-    ess_fraction: float | Scalar,
-) -> Scalar:
-    r"""Return the largest $\beta' \le 1$ that keeps the effective sample size."""
-
-    def enough(new):
-        gains = (new - beta) * log_ratios
-        first, second = log_weights + gains, log_weights + 2 * gains
-        log_size = 2 * jax.nn.logsumexp(first) - jax.nn.logsumexp(second)
-        return jnp.exp(log_size) >= ess_fraction
-
-    def bisect(_, bounds):
-        low, high = bounds
-        middle = (low + high) / 2
-        good = enough(middle)
-        return jnp.where(good, middle, low), jnp.where(good, high, middle)
-
-    one = jnp.ones_like(beta)
-    low, high = jax.lax.fori_loop(0, _BISECTIONS, bisect, (beta, one))
-    # Where so few particles are left that no step is short enough, the shortest is it.
-    low = jnp.where(low > beta, low, high)
-    return jnp.where(enough(one), one, low)
-
-
-@check_finite_arguments
-def systematic_resampling(
-    key: Key, weights: Float[Array, " particle"]
-) -> Int[Array, " particle"]:
-    """Choose as many particles by their weights: equal steps from one random start.
-
-    Each is chosen as often as its weight says, rounded down or up.
-    """
-    num = len(weights)
-    ticks = jnp.arange(num, dtype=weights.dtype) + jr.uniform(key, (), weights.dtype)
-    edges = jnp.cumsum(weights)
-    chosen = jnp.searchsorted(edges / edges[-1], ticks / num)
-    return jnp.minimum(chosen, num - 1).astype(int)

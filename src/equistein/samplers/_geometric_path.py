@@ -245,9 +245,3 @@ class GeometricPath(eqx.Module):
             return (1 - beta) * reference + beta * self.log_density(point)
 
         return log_density
-
-
-def ess_fraction(log_weights: Float[Array, " n"]) -> Scalar:
-    """Return the fraction of particles that equal weights would need, from 0 to 1."""
-    shares = jax.nn.softmax(log_weights)
-    return jnp.nan_to_num(1 / jnp.sum(shares**2), nan=0.0) / len(log_weights)

@@ -1,7 +1,7 @@
 """Parallel tempering: chains at several temperatures that swap their points."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, cast, ClassVar
 
 import equinox as eqx
 import jax
@@ -38,9 +38,11 @@ from equistein.samplers._markov_chains import (
     NUM_ADAPT,
 )
 from equistein.samplers._metropolis import HMC
+from equistein.samplers._resampling import systematic_resampling
 from equistein.samplers._steps import rms
 
 _WIDER = 2.0  # the reference than the target's chains, when both are known
+_MOST_SPREAD = 1.2  # of log weights: a quarter of the chains, or more, are chosen
 _MOST_GROWTH = 4.0  # of the target's spread in a round, that the next may repeat
 
 
@@ -96,7 +98,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     round the ladder moves so that all neighbors refuse equally often, the metric of
     each temperature becomes the covariance of its chains, and the reference a normal
     density around the target's chains: wider than the start at first, to find modes
-    beyond it, and at last twice as wide as the chains. Step sizes adapt all the time.
+    beyond it, and at last twice as wide as the chains. The chains are resampled by what
+    that changes of their densities. Step sizes adapt all the time.
     Then all is kept, and the distribution is exact. From then on `Samples.summary`
     measures $\log Z$, if the ladder ends at 0. With several modes, take more
     temperatures than twice the `barrier`, the sum of the rejection rates.
@@ -208,7 +211,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             x, replicas, parameters, betas, state.reference, statistics, first_half,
             spent, num_adapt, step + 1,
         )  # fmt: skip
-        new = self._learned(new, log_density)
+        new = self._learned(jr.fold_in(swap_key, 0), new, log_density)
         info = TemperingInfo(
             jnp.mean(self.log_densities(state)), jnp.mean(chances[0]),
             rms(x - state.particles), new.inverse_temperatures, rejections,
@@ -217,36 +220,41 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         return new, info
 
     def _learned(
-        self, state: TemperingState, log_density: LogDensity
+        self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> TemperingState:
-        """Return the state with another ladder and reference, if a round ended."""
+        """Return the state with a new ladder, reference and chains, if a round ends."""
         parameters, betas = state.parameters, state.inverse_temperatures
         ends, _ = is_round_end(state.step, state.num_adapt)
-        new_ladder, walker = betas, state.replicas.walker
+        reference, walkers = state.reference, state.replicas.walker
+        ladder, base = betas, cast(Any, self._base(state.particles))
         if self.adapts_ladder:
-            new_ladder = equal_rejection(betas, state.statistics.rejections)
-            new_ladder = jnp.where(ends, new_ladder, betas)
-        old = state.reference, (walker.reference_value, walker.reference_score)
+            ladder = equal_rejection(betas, state.statistics.rejections)
+            ladder = jnp.where(ends, ladder, betas)
+        is_fitted = isinstance(base, FittedNormal) and parameters.metric is not None
 
         def learned():
-            target = jax.tree.map(lambda leaf: leaf[0], parameters.metric)
-            reference = base.refit(self._widened(target, state))
-            path = GeometricPath(log_density, reference)
-            values = jax.vmap(jax.vmap(path.of_reference))(walker.point)
-            return reference, values
+            reference, new = state.reference, walkers
+            if is_fitted:
+                target = jax.tree.map(lambda leaf: leaf[0], parameters.metric)
+                reference = base.refit(self._widened(target, state))
+                path = GeometricPath(log_density, reference)
+                values = jax.vmap(jax.vmap(path.of_reference))(walkers.point)
+                where = lambda w: (w.reference_value, w.reference_score)
+                new = eqx.tree_at(where, walkers, values)
+            keys = jr.split(key, len(betas))
+            return reference, jax.vmap(_resampled)(keys, walkers, betas, new, ladder)
 
-        base: Any = self._base(state.particles)
-        if isinstance(base, FittedNormal) and parameters.metric is not None:
-            old = cond_if_any_run(ends, learned, old)
-        reference, values = old
-        where = lambda r: (r.walker.reference_value, r.walker.reference_score)
+        if self.adapts_ladder or is_fitted:
+            unchanged = reference, walkers
+            reference, walkers = cond_if_any_run(ends, learned, unchanged)
         begins = ends | (state.step == state.num_adapt)
         return dataclasses.replace(
             state,
-            inverse_temperatures=new_ladder,
+            particles=walkers.point[0],
+            inverse_temperatures=ladder,
             reference=reference,
-            replicas=eqx.tree_at(where, state.replicas, values),
-            statistics=state.statistics.restarted(begins, betas, new_ladder),
+            replicas=eqx.tree_at(lambda r: r.walker, state.replicas, walkers),
+            statistics=state.statistics.restarted(begins, betas, ladder),
         )
 
     def _widened(self, metric: Preconditioner, state: TemperingState) -> Preconditioner:
@@ -302,3 +310,19 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         new = jax.tree.map(append, new, drawn)
         one = jnp.ones_like(chances[0])
         return new, append(chances, one), spent + 1, jnp.sum(~defined)
+
+
+def _resampled(
+    key: Key, old: PathWalker, old_beta: Scalar, new: PathWalker, beta: Scalar
+) -> PathWalker:
+    """Return the chains of a temperature whose density changed, chosen by weights.
+
+    Else points far out, where a reference that became narrower has no weight any more,
+    would all swap to the target at once, and stay in its tails.
+    """
+    value = lambda w, beta: (1 - beta) * w.reference_value + beta * w.value
+    gains = value(new, beta) - value(old, old_beta)
+    gains = jnp.where(jnp.isfinite(gains), gains, 0)
+    power = jnp.minimum(1, _MOST_SPREAD / (jnp.std(gains) + 1e-30))
+    chosen = systematic_resampling(key, jax.nn.softmax(power * gains))
+    return jax.tree.map(lambda leaf: leaf[chosen], new)

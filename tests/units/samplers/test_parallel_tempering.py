@@ -13,6 +13,7 @@ from modes_by_hand import GAP, LOG_Z, two_modes, WEIGHT
 from equistein.groups import PointCloud
 from equistein.samplers import (
     _ladder,
+    _parallel_tempering,
     Geometric,
     GeometricPath,
     load_samples,
@@ -24,12 +25,12 @@ from equistein.samplers import (
     suppress_warnings,
     temperatures,
 )
-from equistein.samplers._geometric_path import ess_fraction
 from equistein.samplers._ladder import (
     _note_arrivals,
     equal_rejection,
     Replicas,
 )
+from equistein.samplers._resampling import ess_fraction
 
 SAMPLER = ParallelTempering(
     MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
@@ -268,3 +269,27 @@ def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
     walker = jax.tree.map(lambda leaf: leaf[:1], walker)
     alone = _note_arrivals(Replicas(walker, heading[:1], trips[:1]))
     assert np.array_equal(alone.heading, [[1, 1, 1]])
+
+
+def banana(point):
+    x, y = point
+    return -((1 - x) ** 2) / 20 - 5 * (y - x**2) ** 2
+
+
+@pytest.mark.parametrize("resampled", [True, False])
+def test_a_narrower_reference_sends_no_chains_into_the_tails(
+    resampled, monkeypatch, fresh_code
+):
+    """Of all chains 1.2 % are beyond 2.5 widths; the twin lets them go where they are.
+
+    Far out the new reference is almost zero, so that all swaps to the target succeed.
+    """
+    if not resampled:
+        keep = lambda key, old, old_beta, new, beta: new
+        monkeypatch.setattr(_parallel_tempering, "_resampled", keep)
+    start = 2 * jr.normal(jr.key(3), (CHAINS, 2))
+    sampler = ParallelTempering(num_adapt=1_500)
+    with suppress_warnings():
+        samples = run(jr.key(4), sampler, banana, start, num_steps=1_300, keep=CHAINS)
+    x = np.asarray(samples.history["particles"])[-5:, :, 0]  # after the last round
+    assert (np.mean(abs(x - 1) > 2.5 * 10**0.5) < 0.04) == resampled
