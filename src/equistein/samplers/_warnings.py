@@ -15,6 +15,7 @@ from equistein._check_arguments import check_finite_arguments
 from equistein._types import LogDensity, Particles
 from equistein.samplers._annealed_smc import SMCState
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._geometric_path import FittedNormal
 from equistein.samplers._markov_chains import ChainState
 from equistein.samplers._parallel_tempering import TemperingState
 from equistein.samplers._samples import Samples
@@ -251,6 +252,8 @@ def path_warnings(samples: Samples, start: np.ndarray) -> Iterator[str]:
         yield from _of_populations(summary)
         yield from _of_landing(state)
         yield from _of_width(np.asarray(samples.particles, float), start)
+        if isinstance(state.reference, FittedNormal):
+            yield from _of_narrow(np.asarray(samples.particles, float), start)
     elif isinstance(state, TemperingState):
         yield from _of_halves(summary)
         yield from _of_ladder(state, samples, start)
@@ -281,7 +284,6 @@ def _of_ladder(
     growth = np.asarray(metric.growth, float)[0]
     factor = np.asarray(metric.factor)[0]
     most = int(np.argmax(growth))
-    before = np.maximum(np.std(start, axis=0, dtype=float), 1e-30)
     if growth[most] > _GROWTH and int(state.num_adapt) >= _GROWTH:
         axis = factor[:, most] if factor.ndim > 1 else np.eye(len(growth))[most]
         yield (
@@ -289,7 +291,14 @@ def _of_ladder(
             f"round that adapted, along {direction(axis)}. Take more steps; if they "
             "never stop, the density has no finite integral."
         )
-    elif "log_z" in summary and np.min(np.std(particles, axis=0) / before) > _NARROW:
+    elif "log_z" in summary:
+        yield from _of_narrow(particles, start)
+
+
+def _of_narrow(particles: np.ndarray, start: np.ndarray) -> Iterator[str]:
+    """Warn of particles that are wider than the start along every coordinate."""
+    before = np.maximum(np.std(start, axis=0, dtype=float), 1e-30)
+    if np.min(np.std(particles, axis=0) / before) > _NARROW:
         yield (
             f"the particles began in a place less than 1/{_NARROW} as wide as where "
             "they ended, along every coordinate: modes far from the start are not "
