@@ -94,7 +94,7 @@ def test_a_chain_trapped_in_a_narrow_mode_is_warned_of(depth):
 def test_a_start_narrower_than_the_target_everywhere_is_warned_of(sampler, width):
     start = width * jr.normal(jr.key(0), (64, 2))
     with collect_warnings() as found:
-        es.run(0, sampler, lambda x: normal(x / 4), start, num_steps=60)
+        es.run(0, sampler, lambda x: normal(x / 4), start, num_steps=400)
     assert any("began in a place" in text for text in found) == (width < 1)
 
 
