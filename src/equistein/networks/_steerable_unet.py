@@ -1,6 +1,5 @@
 """A U-shaped network of images and the noise in them, which rotates with images."""
 
-import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -147,13 +146,6 @@ class SteerableUNet(AbstractNoiseNetwork):
         return eqx.tree_at(
             lambda network: network.up[0].weight, self, 0 * self.up[0].weight
         )
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    def project(self, point: Point) -> Point:
-        return point
 
     def _scale(self, point: Point, noise: Scalar) -> Float[Array, "side side channel"]:
         """Return the image, normalized at every noise level."""
