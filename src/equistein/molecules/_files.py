@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein._limits import check_read_size, max_bytes
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
@@ -377,11 +378,7 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
 @check_arguments
 def ase() -> Any:
     """Return the package `ase`, or raise `MissingASE`."""
-    try:
-        import ase
-    except ImportError:
-        raise MissingASE("This needs ASE: pip install 'equistein[ase]'.") from None
-    return ase
+    return require("ase", "ASE", "ase", MissingASE)
 
 
 @check_arguments

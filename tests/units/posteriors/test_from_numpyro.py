@@ -138,5 +138,5 @@ def test_an_ordered_site_is_taken_where_no_symmetry_is_wanted():
 
 def test_without_numpyro_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpyro", None)
-    with pytest.raises(ImportError, match="pip install equistein\\[bayes\\]"):
+    with pytest.raises(ImportError, match=r"pip install 'equistein\[bayes\]'"):
         from_numpyro(discrete)
