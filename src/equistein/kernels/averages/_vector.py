@@ -149,9 +149,6 @@ class TorusAverage(AbstractAverage):
 
         return jax.vmap(jax.vmap(squared, (None, 0)), (0, None))(x, y)
 
-    def project(self, point: Point) -> Point:
-        return self.group.project(point)
-
     def _value(self, base: AbstractRadialKernel, x: Point, y: Point) -> Scalar:
         rest, radii, overlap = self._parts(base, x, y)
         inverse = 1 / base.fixed_bandwidth(x) ** 2
