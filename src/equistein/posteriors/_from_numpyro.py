@@ -56,12 +56,6 @@ def from_numpyro(
     require("numpyro", "NumPyro", "bayes")
     sites = _latent_sites(model, args, kwargs, jr.key(0))
     _check_supports(sites, _latent_sites(model, args, kwargs, jr.key(1)))
-    for name in exchangeable or {}:
-        if name not in sites:
-            raise ValueError(
-                f"`exchangeable` names '{name}', which is no latent site of the model: "
-                f"it has {', '.join(sites)}."
-            )
     constraints = {
         name: _constraint(name, site["fn"].support, exchangeable == {})
         for name, site in sites.items()

@@ -85,7 +85,7 @@ def test_labels_may_be_named_and_are_checked():
     assert from_numpyro(model, *data, exchangeable={}).group.order == 1
     with pytest.raises(ValueError, match="not invariant under(.|\n)*a violation of"):
         from_numpyro(model, *data, exchangeable={"locs": 0})
-    with pytest.raises(ValueError, match="'loc', which is no latent site of the model"):
+    with pytest.raises(ValueError, match="'loc', which is no parameter"):
         from_numpyro(model, *data, exchangeable={"loc": 0})
     model, data = logistic_regression()
     with pytest.raises(ValueError, match="not invariant under(.|\n)*a violation of"):
