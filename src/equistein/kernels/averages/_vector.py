@@ -41,10 +41,6 @@ class VectorAverage(AbstractClosedForm):
     group: Orthogonal | SpecialOrthogonal
     turns: bool  # whether the tangent part is there, as for SO(2)
 
-    @property
-    def num_copies(self) -> int:
-        return 1
-
     def radial(
         self, r: Float[Array, "*#r"], q: Float[Array, "*#q"], bandwidth: Scalar
     ) -> Float[Array, "..."]:
