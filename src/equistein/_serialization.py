@@ -54,7 +54,7 @@ def load_arrays(
     remedy = remedy and f": {remedy}"
     with open(path, "rb") as file:
         try:
-            entries = _unpack(file, str(path))
+            entries = unpack_arrays(file, str(path))
             stored = str(entries.pop(_CHECKSUM))
             checksum = _checksum_of(entries)
             text = entries.pop(_HEADER).tobytes()
@@ -91,7 +91,7 @@ def _checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _unpack(file: Any, name: str) -> dict[str, np.ndarray]:
+def unpack_arrays(file: Any, name: str) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file, if they fit into memory."""
     with zipfile.ZipFile(file) as archive:
         check_read_size(name, sum(part.file_size for part in archive.infolist()))

@@ -7,8 +7,9 @@ import equistein
 
 ROOT = pathlib.Path(equistein.__file__).parent
 LEVEL = {
-    "_types": 0, "_arrays": 0, "_files": 0, "_check_arguments": 0, "_limits": 0,
-    "_numbers": 0, "_products": 0, "_progress": 0, "_serialization": 0, "_sharding": 0,
+    "_types": 0, "_arrays": 0, "_files": 0, "_check_arguments": 0, "_extras": 0,
+    "_limits": 0, "_numbers": 0, "_products": 0, "_progress": 0, "_serialization": 0,
+    "_sharding": 0,
     "groups": 1, "molecules": 1, "plotting": 1, "data": 2, "runs": 2,
     "features": 2, "kernels": 3, "networks": 3, "samplers": 4, "energies": 4,
     "metrics": 5, "targets": 6, "posteriors": 6, "training": 6, "diffusion": 7,

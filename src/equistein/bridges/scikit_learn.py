@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.energies import JointEnergy
 from equistein.groups import AbstractGroup, parse_group, PointCloud
 from equistein.models import AbstractSettings, ContrastiveSettings, for_data
 
@@ -123,8 +122,6 @@ class EnergyModel(DensityMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities, (row, class), in the order of `classes_`."""
         points, energy = self._check(X), self.fitted_.energy
-        if not isinstance(energy, JointEnergy):
-            raise ValueError("This model has no classes: fit it with `y`.")
         return np.asarray(jax.nn.softmax(jax.vmap(energy.logits)(points)))
 
     def _check(self, X: Any) -> jax.Array:

@@ -3,7 +3,6 @@
 from equistein.data._array_files import (
     as_particles as as_particles,
     DataError as DataError,
-    image_classes as image_classes,
     map_points as map_points,
     read_image_folder as read_image_folder,
     read_labels as read_labels,

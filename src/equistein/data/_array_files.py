@@ -225,13 +225,16 @@ def stack_molecules(
     return positions, np.array(energies), np.array(forces)
 
 
-def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the images in a folder of files, and their classes if it has subfolders.
+def read_image_folder(
+    path: pathlib.Path,
+) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...] | None]:
+    """Return the images in a folder of files, their classes, and the names of these.
 
     Each subfolder with images is a class, numbered in the order of their names, as are
     the files. If an image has colors, all have three channels. Files that do not end in
     .png, .jpg, .bmp, .gif, .tif or .webp are left out. Images have the shape `(n,
-    height, width, channel)`, as float32 from 0 to 1; classes `(n,)`, or are None.
+    height, width, channel)`, as float32 from 0 to 1; classes `(n,)`. Without subfolders
+    there are no classes: None, and no names.
     """
     files, labels = _files(path)
     if len(files) < 2:
@@ -258,15 +261,8 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
     for row, file in zip(images, files, strict=True):
         row[:] = _pixels(file, "RGB" if color else "L").reshape(row.shape)
     images /= 255
-    return images, labels
-
-
-def image_classes(path: pathlib.Path) -> tuple[str, ...] | None:
-    """Return the names of the classes of `read_image_folder`, if there are any."""
-    files, labels = _files(path)
-    if labels is None:
-        return None
-    return tuple(dict.fromkeys(file.parent.name for file in files))
+    names = tuple(dict.fromkeys(file.parent.name for file in files))
+    return images, labels, None if labels is None else names
 
 
 def write_image_folder(

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from equistein._numbers import check_positive
 from equistein._serialization import load_arrays, save_arrays
 from equistein.data._array_files import as_particles, DataError, read_points
 
@@ -22,6 +21,7 @@ CACHE_VARIABLE = "EQUISTEIN_CACHE"
 DATA_VARIABLE = "EQUISTEIN_DATA"
 _KIND = "cached array"
 _SHA256 = re.compile("sha256:[0-9a-f]{64}")
+_MOST_COMPILED = 2**30  # bytes of programs that are kept
 _CPU_FEATURES = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
 
 
@@ -112,15 +112,14 @@ def fetched(name: str, url: str, checksum: str, file: str, remedy: str) -> pathl
     return pathlib.Path(cached)
 
 
-def enable_compilation_cache(max_bytes: int = 2**30) -> None:
+def enable_compilation_cache() -> None:
     """Let JAX keep compiled programs on disk, so that a second process is faster.
 
     The commands of `equistein` call it. The folder is `compiled` in that of
     `EQUISTEIN_CACHE`, one for each kind of CPU. JAX's own variables take precedence:
     `JAX_COMPILATION_CACHE_DIR` is another folder, and `JAX_ENABLE_COMPILATION_CACHE=0`
-    turns the cache off. Above `max_bytes` those used longest ago are deleted.
+    turns the cache off. Above 1 GiB those used longest ago are deleted.
     """
-    check_positive("enable_compilation_cache", max_bytes=max_bytes)
     config = jax.config.values
     is_off = not config["jax_enable_compilation_cache"]
     if is_off or config["jax_compilation_cache_dir"]:
@@ -132,7 +131,7 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
     folder = str(cache_folder() / "compiled" / name)
     jax.config.update("jax_compilation_cache_dir", folder)
-    jax.config.update("jax_compilation_cache_max_size", int(max_bytes))
+    jax.config.update("jax_compilation_cache_max_size", _MOST_COMPILED)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     # A cache that cannot be read or written only costs time.
     ignored = "Error (reading|writing) persistent compilation cache"

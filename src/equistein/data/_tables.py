@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein._extras import require
 from equistein._limits import check_read_size, LimitError
 from equistein.data._array_files import check_rounding, DataError
 
@@ -309,11 +310,6 @@ def _classes(
 
 
 def _pandas() -> Any:
-    try:
-        import pandas
-        import pyarrow  # noqa: F401  which pandas needs for Parquet
-    except ImportError:
-        raise DataError(
-            "CSV and Parquet files are read by pandas: pip install 'equistein[tables]'."
-        ) from None
-    return pandas
+    needs = "pandas", "tables", DataError
+    require("pyarrow", *needs)  # for Parquet
+    return require("pandas", *needs)

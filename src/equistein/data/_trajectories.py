@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein.data._array_files import DataError
 from equistein.molecules import (
     Frame,
@@ -36,7 +37,7 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     topology, stride, atoms = map(options.get, ("topology", "stride", "atoms"))
     if not (topology or stride or atoms or path.suffix.lower() in TRAJECTORIES):
         return read_molecules(path, **options)
-    mdtraj = _mdtraj()
+    mdtraj = require("mdtraj", "mdtraj", "openmm", DataError)
     frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
     molecules = interpret(path, frames, options)
     top = mdtraj.load_topology(topology or str(path))
@@ -73,7 +74,8 @@ def write_frames(
     path, endings = pathlib.Path(path), (*TRAJECTORIES, ".pdb")
     if path.suffix.lower() not in endings:
         raise DataError(f"{path} must end in {', '.join(endings)}.")
-    mdtraj, at = _mdtraj(), np.asarray(positions, np.float32) / 10
+    mdtraj = require("mdtraj", "mdtraj", "openmm", DataError)
+    at = np.asarray(positions, np.float32) / 10
     if topology is not None:
         top = mdtraj.load_topology(str(topology))
     else:
@@ -92,14 +94,6 @@ def write_frames(
     if cell is not None:
         trajectory.unitcell_vectors = np.tile(np.array(cell) / 10, (len(at), 1, 1))
     trajectory.save(str(path))
-
-
-def _mdtraj() -> Any:
-    try:
-        import mdtraj  # type: ignore
-    except ImportError:
-        raise DataError("This needs mdtraj: pip install 'equistein[openmm]'.") from None
-    return mdtraj
 
 
 def _frames(

@@ -143,9 +143,6 @@ class NormalsAtNoise(AbstractReference):
         points = self.normals.sample(point_key, num)
         return points + self.noise * jr.normal(noise_key, points.shape, points.dtype)
 
-    def project(self, point: Point) -> Point:
-        return point
-
 
 def _num_directions(points: Float[np.ndarray, "point size"]) -> int:
     """Return how many directions have a variance of their own."""

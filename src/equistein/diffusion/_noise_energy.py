@@ -1,6 +1,5 @@
 """An energy for each noise level: on a network, or one that corrects normal ones."""
 
-import abc
 from typing import Any
 
 import equinox as eqx
@@ -38,9 +37,9 @@ class AbstractNoiseEnergy(AbstractEnergy):
     sigma_min: eqx.AbstractVar[Scalar]
     sigma_max: eqx.AbstractVar[Scalar]
 
-    @abc.abstractmethod
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace that points live on."""
+        return self.group(point.shape).project(point)
 
     def at(self, noise: Scalar | float) -> "AbstractNoiseEnergy":
         """Return the energy of data with so much noise."""
@@ -128,12 +127,9 @@ class NoiseEnergy(AbstractNoiseEnergy):
     def __call__(self, point: Point) -> Scalar:
         constants = jax.lax.stop_gradient((self.scale, self.sigma_min))
         scale, noise = (number.astype(point.dtype) for number in constants)
-        centered = self.network.project(point)
+        centered = self.project(point)
         confining = jnp.sum(centered**2) / (2 * (noise**2 + scale**2))
         return confining - scale / noise * self.network(point, noise / scale)
-
-    def project(self, point: Point) -> Point:
-        return self.network.project(point)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)
@@ -217,9 +213,6 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
 
     def num_classes(self, shape: tuple[int, ...]) -> int | None:
         return len(self.normals.log_shares) if self.has_classes else None
-
-    def project(self, point: Point) -> Point:
-        return point
 
     @accept_integer_key
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:

@@ -93,9 +93,9 @@ class AbstractDiffusionSteps(eqx.Module):
     ) -> Particles:
         """Move particles from a step's level to the next; all steps share the key."""
 
-    @abc.abstractmethod
     def scale_steps(self, factor: Scalar) -> "AbstractDiffusionSteps":
-        """Return the same with step sizes multiplied by a factor."""
+        """Return the same with its step sizes, if it has any, multiplied."""
+        return self
 
     def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
         """Return the noise before a step; `num_steps` gives the least."""
@@ -268,10 +268,6 @@ class HeunSteps(AbstractDiffusionSteps):
         moved = particles + variance * here + jump
         there = clipped_scores(energy, after, moved, clip / after)
         return particles + variance / 2 * (here + there) + jump
-
-    def scale_steps(self, factor: Scalar) -> "HeunSteps":
-        del factor  # there are no step sizes but those of the levels
-        return self
 
 
 @check_arguments

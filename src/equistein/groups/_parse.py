@@ -1,12 +1,9 @@
 """Groups by name, as the command line gives them."""
 
-from collections.abc import Hashable, Sequence
-
 from equistein._check_arguments import check_arguments
 from equistein.groups._base import AbstractGroup, Trivial
 from equistein.groups._periodic import TorusTranslations
 from equistein.groups._permutations import Permutations, SignedPermutations, Signs
-from equistein.groups._point_cloud import PointCloud
 from equistein.groups._product import Direct, Product
 from equistein.groups._rotations import (
     Cyclic,
@@ -29,26 +26,22 @@ _FORMS = (
 
 
 @check_arguments
-def parse_group(
-    text: str, *, species: Sequence[Hashable] | None = None, dim: int | None = None
-) -> AbstractGroup:
+def parse_group(text: str) -> AbstractGroup:
     """Return the group that a text such as `cyclic:4` names.
 
     Args:
-        text: trivial, point-cloud, image-rotations, image-reflections (and rotations),
-            torus:P,P,... with periods, product:A*B on the same points, direct:A@3x2+B@4
-            on parts of a flat point with these shapes, or, with a number, cyclic,
-            dihedral, so, o, permutations, signs and signed-permutations.
-        species: For a point cloud, one label for each particle.
-        dim: For a point cloud, the dimension of space.
+        text: trivial, image-rotations, image-reflections (and rotations), torus:P,P,...
+            with periods, product:A*B on the same points, direct:A@3x2+B@4 on parts of a
+            flat point with these shapes, or, with a number, cyclic, dihedral, so, o,
+            permutations, signs and signed-permutations.
     """
     name, _, number = text.partition(":")
-    inner = lambda text: parse_group(text, species=species, dim=dim)
     if name == "direct" and number:
         parts = [part.rpartition("@") for part in number.split("+")]
-        return Direct(*((inner(one), _numbers(s, "x", int)) for one, _, s in parts))
+        pairs = ((parse_group(one), _numbers(s, "x", int)) for one, _, s in parts)
+        return Direct(*pairs)
     if name == "product" and number:
-        return Product(*map(inner, number.split("*")))
+        return Product(*map(parse_group, number.split("*")))
     if name == "torus" and number:
         return TorusTranslations(_numbers(number, ",", float))
     if text == "trivial":
@@ -56,9 +49,7 @@ def parse_group(
     if text in ("image-rotations", "image-reflections"):
         return ImageRotations(reflections=text == "image-reflections")
     if text == "point-cloud":
-        if species is None or dim is None:
-            raise ValueError("A point cloud needs `species` and `dim`.")
-        return PointCloud(species, dim)
+        raise ValueError("A point cloud needs species: give PointCloud(species, dim).")
     if name in _NUMBERED and number.isdecimal():
         return _NUMBERED[name](int(number))
     raise ValueError(f"There is no group {text!r}: give {_FORMS}.")

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from scipy.spatial.distance import cdist
 
 from equistein._check_arguments import check_arguments, check_finite_arguments
+from equistein._extras import require
 from equistein._numbers import check_integers
 from equistein.groups import AbstractGroup
 from equistein.samplers import Samples, warn_of_samples
@@ -127,12 +128,7 @@ def summarize_chains(
         Vehtari et al. (2021), Rank-normalization, folding, and localization; Margossian
         et al. (2024), Nested R-hat.
     """
-    try:
-        from arviz_stats.base.array import array_stats as arviz
-    except ImportError as error:
-        raise ImportError(
-            "`summarize_chains` needs ArviZ: pip install equistein[bayes]"
-        ) from error
+    arviz = require("arviz_stats.base.array", "ArviZ", "bayes").array_stats
     values = np.moveaxis(np.asarray(values, float), (0, 1), (-2, -1))
     constant = np.all(values == values[..., :1, :1], axis=(-2, -1))
     num, reason = values.shape[-1], "constant numbers" if np.any(constant) else ""

@@ -14,7 +14,6 @@ from equistein.data import (
     DataError,
     Dataset,
     describe,
-    image_classes,
     is_table,
     map_points,
     read_frames,
@@ -93,8 +92,7 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     """Return the points of a file, not of molecules, in its order."""
     labels, columns, classes, notes = None, None, None, ()
     if path.is_dir():
-        points, labels = read_image_folder(path)
-        classes = image_classes(path)
+        points, labels, classes = read_image_folder(path)
     elif is_table(path):
         wanted = problem.columns and [w.strip() for w in problem.columns.split(",")]
         options = problem.class_column, problem.sep, problem.decimal

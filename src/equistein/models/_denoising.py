@@ -104,7 +104,7 @@ def denoising_model(
     relaxed = graph and network.has_atoms and settings.ending == "mean"
     langevin = setting_or(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
-    clip = max(20.0, _CLIP * network.size**0.5) / noise
+    clip = max(20.0, _CLIP * float(np.prod(shape)) ** 0.5) / noise
     # The kernel of a graph network acts on features without units, not on lengths.
     unit = network.reach / _REACH if graph else 1.0
     given = settings.stein_step_size

@@ -23,7 +23,7 @@ from equistein.diffusion import (
 )
 from equistein.energies import AbstractEnergy, values_at
 from equistein.features import Coordinates
-from equistein.groups import PeriodicCloud
+from equistein.groups import AbstractGroup, PeriodicCloud
 from equistein.metrics import (
     accuracy,
     compare_molecules,
@@ -322,8 +322,8 @@ class _ZeroNetwork(eqx.Module):
     def __call__(self, point: Point, noise: Scalar) -> Scalar:
         return jnp.zeros((), point.dtype)
 
-    def project(self, point: Point) -> Point:
-        return self.network.project(point)
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        return self.network.group(shape)
 
 
 def _averaged(name: str, values: np.ndarray, error: Any) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein._limits import check_read_size, max_bytes
+from equistein._serialization import unpack_arrays
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import (
     CutError,
@@ -338,11 +340,9 @@ def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
 def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
     names, held = _names_of_arrays(path), "nothing"
     try:
-        with zipfile.ZipFile(path) as archive:
-            held = ", ".join(archive.namelist()).replace(".npy", "")
-            check_read_size("it", sum(part.file_size for part in archive.infolist()))
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
+        with path.open("rb") as file:
+            arrays = unpack_arrays(file, "it")
+        held = ", ".join(arrays)
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         positions = positions.astype(float)
         elements = np.broadcast_to(elements, positions.shape[:2]).astype(str)
@@ -377,11 +377,7 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
 @check_arguments
 def ase() -> Any:
     """Return the package `ase`, or raise `MissingASE`."""
-    try:
-        import ase
-    except ImportError:
-        raise MissingASE("This needs ASE: pip install 'equistein[ase]'.") from None
-    return ase
+    return require("ase", "ASE", "ase", MissingASE)
 
 
 @check_arguments

@@ -36,12 +36,3 @@ class AbstractNoiseNetwork(AbstractNetwork):
     @abc.abstractmethod
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
         r"""Return $f(x, \sigma)$; without a noise one function of x alone."""
-
-    @property
-    @abc.abstractmethod
-    def size(self) -> int:
-        """The number of coordinates of a point."""
-
-    @abc.abstractmethod
-    def project(self, point: Point) -> Point:
-        """Return the nearest point of the subspace that the function lives on."""

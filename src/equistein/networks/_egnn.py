@@ -171,17 +171,9 @@ class EGNN(AbstractNoiseNetwork):
         return atoms + pairs / len(self.species) ** 0.5
 
     @property
-    def size(self) -> int:
-        return len(self.species) * self.dim
-
-    @property
     def has_atoms(self) -> bool:
         """Whether particles are atoms, with an atomic number each."""
         return self.traits.shape[1] > self.traits.shape[0]
-
-    def project(self, point: Point) -> Point:
-        """Return a point with its center at the origin."""
-        return point - jnp.mean(point, axis=0, keepdims=True)
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
         group = PointCloud(self.species, self.dim)

@@ -79,22 +79,13 @@ class NoiseMLP(AbstractNoiseNetwork):
     """
 
     network: MLP
-    in_size: int = eqx.field(static=True)
 
     def __init__(self, in_size: int, *, widths: Sequence[int] = (256,) * 3, key: Key):
-        self.in_size = in_size
         self.network = MLP(in_size + NUM_WAVES, widths=widths, key=key)
 
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
         noise = jnp.ones((), point.dtype) if noise is None else noise
         return self.network(jnp.concatenate([point.ravel(), noise_waves(noise)]))
-
-    @property
-    def size(self) -> int:
-        return self.in_size
-
-    def project(self, point: Point) -> Point:
-        return point
 
     def group(self, shape: tuple[int, ...]) -> Trivial:
         return Trivial()

@@ -1,6 +1,5 @@
 """A U-shaped network of images and the noise in them, which rotates with images."""
 
-import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -118,7 +117,7 @@ class SteerableUNet(AbstractNoiseNetwork):
 
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
         self.group(point.shape)
-        noise = _noise_of(point, noise)
+        noise = jnp.ones((), point.dtype) if noise is None else noise
         image = self._scale(point, noise)
         kept, bottom = self._down(image, noise)
         maps = bottom
@@ -128,18 +127,13 @@ class SteerableUNet(AbstractNoiseNetwork):
         active = jax.nn.silu(maps) + _LEAK * maps
         return jnp.sum(image * self.up[0].adjoint(active))
 
-    def classes(
-        self, point: Point, noise: Scalar | None = None
-    ) -> Float[Array, " class"]:
+    def classes(self, point: Point, noise: Scalar) -> Float[Array, " class"]:
         """Return the logits of the classes, up to one number for all."""
         assert self.head is not None
         return self.head(self.features(point, noise))
 
-    def features(
-        self, point: Point, noise: Scalar | None = None
-    ) -> Float[Array, " field"]:
+    def features(self, point: Point, noise: Scalar) -> Float[Array, " field"]:
         """Return invariant features of the bottom."""
-        noise = _noise_of(point, noise)
         return self._pool(jax.nn.silu(self._down(self._scale(point, noise), noise)[1]))
 
     def silent(self) -> "SteerableUNet":
@@ -147,13 +141,6 @@ class SteerableUNet(AbstractNoiseNetwork):
         return eqx.tree_at(
             lambda network: network.up[0].weight, self, 0 * self.up[0].weight
         )
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    def project(self, point: Point) -> Point:
-        return point
 
     def _scale(self, point: Point, noise: Scalar) -> Float[Array, "side side channel"]:
         """Return the image, normalized at every noise level."""
@@ -181,10 +168,6 @@ class SteerableUNet(AbstractNoiseNetwork):
 
     def group(self, shape: tuple[int, ...]) -> ImageGroup:
         return symmetry_at(self.symmetry, self.shape, shape)
-
-
-def _noise_of(point: Point, noise: Scalar | None) -> Scalar:
-    return jnp.ones((), point.dtype) if noise is None else noise
 
 
 class Block(eqx.Module):

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein._types import Key, LogDensity, Scalar
 from equistein.groups import check_invariance
 from equistein.posteriors._constraints import AbstractConstraint, Simplex, Wrapped
@@ -52,20 +53,9 @@ def from_numpyro(
             support that depends on another site; or if `exchangeable` names none.
         InvarianceError: If the density lacks the symmetry, naming the permutation.
     """
-    try:
-        import numpyro  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "`from_numpyro` needs NumPyro: pip install equistein[bayes]"
-        ) from error
+    require("numpyro", "NumPyro", "bayes")
     sites = _latent_sites(model, args, kwargs, jr.key(0))
     _check_supports(sites, _latent_sites(model, args, kwargs, jr.key(1)))
-    for name in exchangeable or {}:
-        if name not in sites:
-            raise ValueError(
-                f"`exchangeable` names '{name}', which is no latent site of the model: "
-                f"it has {', '.join(sites)}."
-            )
     constraints = {
         name: _constraint(name, site["fn"].support, exchangeable == {})
         for name, site in sites.items()

@@ -252,7 +252,7 @@ def _check_names(argument: str, names: Any, leaves: Mapping[str, Array]) -> None
     for name in names:
         if name not in leaves:
             raise ValueError(
-                f"`{argument}` names '{name}', which `example` does not have: it has "
+                f"`{argument}` names '{name}', which is no parameter: there are "
                 f"{', '.join(leaves)}."
             )
 

@@ -126,7 +126,10 @@ def run_pilot(
                 num_steps=_NUM_STEPS, record_every=4, keep=len(points), check=i == 0,
             )  # fmt: skip
         values = np.asarray(samples.state.walkers.value)
-        settled = _replace_stuck(values, parameters.dim)
+        # Others stand in place of chains that are stuck far below the rest.
+        slack = _SLACK + _SLACK_OF_COORDINATE * parameters.dim
+        settled = np.flatnonzero(values >= np.quantile(values, _HIGH) - slack)
+        settled = np.resize(settled, len(values))
         places = samples.history["particles"]
         draws = on_device(places[len(places) // 2 :, settled])
         ends = on_device(np.asarray(samples.particles)[settled])
@@ -175,12 +178,6 @@ def are_finite(log_density: LogDensity, points: Any) -> np.ndarray:
     both = eqx.filter_vmap(eqx.filter_value_and_grad(log_density))
     values, scores = map(np.asarray, eqx.filter_jit(both)(points))
     return np.isfinite(values) & np.all(np.isfinite(scores), axis=1)
-
-
-def _replace_stuck(values: np.ndarray, dim: int) -> np.ndarray:
-    """Return indices of chains, others in place of those stuck far below the rest."""
-    limit = np.quantile(values, _HIGH) - (_SLACK + _SLACK_OF_COORDINATE * dim)
-    return np.resize(np.flatnonzero(values >= limit), len(values))
 
 
 @eqx.filter_jit

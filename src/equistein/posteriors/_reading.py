@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import pooled, without_signs
@@ -218,12 +219,7 @@ def to_arviz(samples: PosteriorSamples) -> Any:
     `arviz_stats.summary` are meaningful; `sample_stats` the log density, as `lp`;
     `relabelled` the parameters with labels, relabelled, for reading.
     """
-    try:
-        from arviz_base import from_dict
-    except ImportError as error:
-        raise ImportError(
-            "`to_arviz` needs ArviZ: pip install equistein[bayes]"
-        ) from error
+    arviz = require("arviz_base", "ArviZ", "bayes")
     readable = relabel(samples).named
     invariants = samples.invariants()
     lp = invariants.pop("log_density")
@@ -240,4 +236,4 @@ def to_arviz(samples: PosteriorSamples) -> Any:
         "log_evidence_error": samples.log_evidence_error,
         "evaluations": float(samples.evaluations),
     }
-    return from_dict(arrays, attrs={"/": evidence})
+    return arviz.from_dict(arrays, attrs={"/": evidence})

@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 
 from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import Preconditioner
@@ -181,12 +182,7 @@ def from_blackjax(
     """
     if num_adapt is not None:
         check_integers("from_blackjax", 0, num_adapt=num_adapt)
-    try:
-        import blackjax
-    except ImportError as error:
-        raise ImportError(
-            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
-        ) from error
+    blackjax = require("blackjax", "BlackJAX", "bayes")
     known = [name for name in _OPTIONS if algorithm is getattr(blackjax, name)]
     if not known:
         raise ValueError(

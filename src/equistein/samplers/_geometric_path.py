@@ -38,9 +38,9 @@ class AbstractReference(eqx.Module):
     def sample(self, key: Key, num: int) -> Particles:
         """Draw `num` independent points from the density."""
 
-    @abc.abstractmethod
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace that the density lives on."""
+        return point
 
 
 class Projected(eqx.Module):
@@ -137,9 +137,6 @@ class FittedNormal(AbstractReference):
         chances = jax.scipy.stats.norm.cdf(points - self.metric.center[None])
         uniform = jnp.where(wraps, periods, 1)[None] * chances
         return jnp.where(wraps[None], uniform, points)
-
-    def project(self, point: Point) -> Point:
-        return point
 
 
 def fit_normal(

@@ -104,17 +104,14 @@ class LennardJonesFluid(AbstractTarget):
         pressure = density * self.temperature - virials / (3 * self.group.volume)
         return energies / self.num_particles + tail, pressure + pressure_tail
 
-    def sample(
-        self, key: AnyKey, num: int, *, num_steps: int | None = None
-    ) -> Particles:
+    def sample(self, key: AnyKey, num: int, *, num_steps: int = 500) -> Particles:
         """Draw reference samples by Hamiltonian Monte Carlo.
 
-        At most 8 chains forget their start over `num_steps` steps, by default 500, then
-        give a sample every 25 steps of 16 leapfrogs. Particles are wrapped.
+        At most 8 chains forget their start over `num_steps` steps, then give a sample
+        every 25 steps of 16 leapfrogs. Particles are wrapped.
         """
         key = as_keys(key)
         check_integers("`sample`", num=num)
-        num_steps = 500 if num_steps is None else num_steps
         start_key, run_key, order_key = jr.split(key, 3)
         start = self.group.start(start_key, min(num, _CHAINS))
         # Chains are biased while step sizes adapt, and forget it in the second half.

@@ -44,9 +44,6 @@ class Minima(eqx.Module):
 class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     """Like particles on the subspace whose center of mass is the origin."""
 
-    num_particles: eqx.AbstractVar[int]
-    dim: eqx.AbstractVar[int]
-
     @property
     @abc.abstractmethod
     def reach(self) -> float:

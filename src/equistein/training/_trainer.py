@@ -12,7 +12,7 @@ import jax.random as jr
 import numpy as np
 import optax
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Int, PyTree, UInt32
+from jaxtyping import Array, Int, PyTree, UInt32
 
 from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
@@ -238,12 +238,13 @@ class Trainer(eqx.Module):
             return part * old + (1 - part) * new
 
         average = jax.tree.map(blend, state.average, energy)
-        finite = _all_finite((energy, new_state, value))
+        numbers = eqx.filter((energy, new_state, value), eqx.is_inexact_array)
+        each = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(numbers)]
         state = TrainState(
             energy, average, opt_state, new_state, state.key, state.epoch, num,
             state.step_scale,
         )  # fmt: skip
-        return state, {"loss": value, "is_finite": finite} | info
+        return state, {"loss": value, "is_finite": jnp.all(jnp.stack(each))} | info
 
 
 @eqx.filter_jit
@@ -252,8 +253,3 @@ def _prepare(optimizer, energy, key):
     objective_key, epoch_key = jr.split(key)
     weights = eqx.filter(energy, eqx.is_inexact_array)
     return optimizer.init(weights), objective_key, jr.key_data(epoch_key)
-
-
-def _all_finite(tree: PyTree) -> Bool[Array, ""]:
-    leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))

@@ -4,7 +4,6 @@ from PIL import Image
 
 from equistein.data import (
     DataError,
-    image_classes,
     read_image_folder,
     write_image_folder,
 )
@@ -22,7 +21,7 @@ def test_a_folder_of_grey_images_is_read_in_the_order_of_names(tmp_path):
     save(tmp_path / "b.png", GREY + 1)
     save(tmp_path / "a.PNG")
     (tmp_path / "notes.txt").write_text("no image")
-    images, labels = read_image_folder(tmp_path)
+    images, labels, _ = read_image_folder(tmp_path)
     assert labels is None
     assert images.dtype == np.float32
     assert np.allclose(images[..., 0] * 255, [GREY, GREY + 1])
@@ -33,9 +32,9 @@ def test_subfolders_are_classes_and_one_color_makes_all_colored(tmp_path):
     save(tmp_path / "cats" / "1.bmp")
     save(tmp_path / "cats" / "2.gif")
     (tmp_path / "empty").mkdir()
-    images, labels = read_image_folder(tmp_path)
+    images, labels, names = read_image_folder(tmp_path)
     assert labels.tolist() == [0, 0, 1]
-    assert image_classes(tmp_path) == ("cats", "dogs")
+    assert names == ("cats", "dogs")
     assert np.allclose(images[2] * 255, COLOR)
     assert np.allclose(images[0] * 255, GREY[..., None])
 
@@ -43,8 +42,7 @@ def test_subfolders_are_classes_and_one_color_makes_all_colored(tmp_path):
 def test_a_single_subfolder_is_no_class(tmp_path):
     for name in ("1.png", "2.png"):
         save(tmp_path / "all" / name)
-    assert read_image_folder(tmp_path)[1] is None
-    assert image_classes(tmp_path) is None
+    assert read_image_folder(tmp_path)[1:] == (None, None)
 
 
 @pytest.mark.parametrize("array", [GREY[..., None], COLOR])
@@ -53,7 +51,7 @@ def test_images_that_are_written_are_read_again(array, tmp_path):
     images[0, 0, 0], images[1, 0, 0], images[2, 0, 0] = -0.5, 1.5, np.nan
     write_image_folder(tmp_path, images)
     assert sorted(path.name for path in tmp_path.iterdir())[10] == "10.png"
-    again, labels = read_image_folder(tmp_path)
+    again, labels, _ = read_image_folder(tmp_path)
     assert labels is None
     assert np.allclose(again, np.nan_to_num(np.clip(images, 0, 1)), atol=1e-6)
 
@@ -98,7 +96,7 @@ def test_folders_that_are_hidden_are_left_out_and_splits_are_no_classes(tmp_path
     with pytest.raises(DataError, match="split or masks: give one"):
         read_image_folder(tmp_path / "two")
     save(tmp_path / "two" / "trains" / "1.png")
-    assert image_classes(tmp_path / "two") == ("Train", "test", "trains")
+    assert read_image_folder(tmp_path / "two")[2] == ("Train", "test", "trains")
 
 
 @pytest.mark.parametrize("kind", ["frames", "turned"])

@@ -38,13 +38,6 @@ class Known(AbstractNoiseNetwork):
         known = noise / self.scale * (confining - square / noise**2)
         return self.factor * known
 
-    @property
-    def size(self):
-        return 9
-
-    def project(self, point):
-        return GROUP.project(point)
-
     def group(self, shape):
         return GROUP
 

@@ -48,13 +48,6 @@ def test_groups_have_names(text, kind, order):
     assert order is None or group.order == order
 
 
-def test_a_point_cloud_is_named_with_its_species():
-    assert parse_group("point-cloud", species=(0, 1), dim=3) == PointCloud((0, 1), 3)
-    for species, dim in ((None, 3), ((0, 1), None)):
-        with pytest.raises(ValueError, match="`species`"):
-            parse_group("point-cloud", species=species, dim=dim)
-
-
 @pytest.mark.parametrize(
     "text", ["", "cyclic", "cyclic:", "cyclic:x", "cyclic:-4", "cyclic:0", "so:3:2",
              "trivial:1", "point-cloud", "cube", "product:", "product:cyclic:3*x",

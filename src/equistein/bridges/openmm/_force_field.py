@@ -1,6 +1,5 @@
 """The Boltzmann density of a force field of OpenMM, in JAX."""
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
 from equistein.bridges.openmm._terms import AbstractTerm
@@ -169,12 +169,7 @@ def from_openmm(
 
 def _translate(system: Any) -> tuple[list[float], list[AbstractTerm]]:
     """Return the masses of a system, and its forces as terms."""
-    try:
-        openmm = importlib.import_module("openmm")
-    except ImportError:
-        raise MissingOpenMM(
-            "This needs OpenMM: pip install 'equistein[openmm]'."
-        ) from None
+    openmm = require("openmm", "OpenMM", "openmm", MissingOpenMM)
     if not isinstance(system, openmm.System):
         raise ValueError(
             "`system` must be an openmm.System, such as "

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -31,6 +32,8 @@ class AbstractAverage(eqx.Module):
     Everything lives on the group's subspace: points and scores are projected onto it.
     """
 
+    group: eqx.AbstractVar[Any]  # of the kind that the average is known for
+
     @abc.abstractmethod
     def force(
         self,
@@ -53,9 +56,9 @@ class AbstractAverage(eqx.Module):
     ) -> Pairs:
         r"""Return $\min_g |x_i - g y_j|^2$, in the distance of the base."""
 
-    @abc.abstractmethod
     def project(self, point: Point) -> Point:
         """Return the nearest point of the group's subspace, or raise `ValueError`."""
+        return self.group.project(point)
 
     def rows(self, points: Particles) -> Float[Array, "particle dim"]:
         """Return the projected points, flattened."""
@@ -66,9 +69,9 @@ class AbstractClosedForm(AbstractAverage):
     """A formula for the average of an `RBF`, of which only the bandwidth is used."""
 
     @property
-    @abc.abstractmethod
     def num_copies(self) -> int:
         """How many terms a block holds for each pair of points: its memory."""
+        return 1
 
     @abc.abstractmethod
     def block_sum(
@@ -149,9 +152,6 @@ class AverageOverElements(AbstractAverage):
 
         start = jnp.full((len(x), len(y)), jnp.inf, x.dtype)
         return jax.lax.scan(closer, start, self.act(y))[0]
-
-    def project(self, point: Point) -> Point:
-        return self.group.project(point)
 
     def _move(
         self, how: Callable, particles: Float[Array, "n *shape"]

@@ -10,7 +10,7 @@ from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
 from equistein._products import einsum, matmul
-from equistein._types import Point, Scalar
+from equistein._types import Scalar
 from equistein.groups import AbstractCloud
 from equistein.kernels._pairs import (
     Pairs,
@@ -199,9 +199,6 @@ class AbstractCloudAverage(AbstractClosedForm):
     @abc.abstractmethod
     def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
         """Return the largest inner products over the rotations of the copies."""
-
-    def project(self, point: Point) -> Point:
-        return self.group.project(point)
 
     def squared_orbit_distances(
         self, base: AbstractRadialKernel, x: Targets, y: Sources

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._products import einsum, matmul
-from equistein._types import Point
 from equistein.groups import Permutations, SignedPermutations, Signs
 from equistein.kernels._pairs import (
     map_blocks,
@@ -75,9 +74,6 @@ class LabelAverage(AbstractAverage):
         if self.permutes:
             return least_sum(costs) + rest
         return jnp.sum(costs[:, 0], axis=0) + rest
-
-    def project(self, point: Point) -> Point:
-        return self.group.project(point)
 
     def _block_sum(
         self,
