@@ -22,7 +22,10 @@ from equistein.samplers._geometric_path import (
     Normal as Normal,
     PathWalker as PathWalker,
 )
-from equistein.samplers._ladder import temperatures as temperatures
+from equistein.samplers._ladder import (
+    systematic_resampling as systematic_resampling,
+    temperatures as temperatures,
+)
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,
@@ -39,9 +42,6 @@ from equistein.samplers._parallel_tempering import (
     ParallelTempering as ParallelTempering,
     TemperingInfo as TemperingInfo,
     TemperingState as TemperingState,
-)
-from equistein.samplers._resampling import (
-    systematic_resampling as systematic_resampling,
 )
 from equistein.samplers._run import run as run
 from equistein.samplers._samples import (

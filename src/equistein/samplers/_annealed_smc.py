@@ -25,17 +25,17 @@ from equistein.samplers._geometric_path import (
     GeometricPath,
     PathWalker,
 )
+from equistein.samplers._ladder import (
+    ess_fraction,
+    next_temperature,
+    systematic_resampling,
+)
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
     AbstractPathSampler,
     ChainParameters,
 )
 from equistein.samplers._metropolis import HMC
-from equistein.samplers._resampling import (
-    ess_fraction,
-    next_temperature,
-    systematic_resampling,
-)
 from equistein.samplers._steps import check_fraction, rms
 
 _PILOTS = 4  # at most, to learn the reference

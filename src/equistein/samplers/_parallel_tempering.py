@@ -28,6 +28,7 @@ from equistein.samplers._ladder import (
     PathStatistics,
     Replicas,
     swap_neighbors,
+    systematic_resampling,
 )
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
@@ -38,7 +39,6 @@ from equistein.samplers._markov_chains import (
     NUM_ADAPT,
 )
 from equistein.samplers._metropolis import HMC
-from equistein.samplers._resampling import systematic_resampling
 from equistein.samplers._steps import rms
 
 _WIDER = 2.0  # the reference than the target's chains, when both are known

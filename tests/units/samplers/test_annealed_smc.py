@@ -8,7 +8,7 @@ import pytest
 from modes_by_hand import LOG_Z, two_modes, WEIGHT
 
 from equistein.samplers import _annealed_smc, AnnealedSMC, MALA, Normal, run
-from equistein.samplers._resampling import next_temperature, systematic_resampling
+from equistein.samplers._ladder import next_temperature, systematic_resampling
 
 SAMPLER = AnnealedSMC(
     MALA(0.3), reference=Normal(jnp.zeros(2), 4.0), num_runs=8, num_moves=2

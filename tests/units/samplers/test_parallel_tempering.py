@@ -28,9 +28,9 @@ from equistein.samplers import (
 from equistein.samplers._ladder import (
     _note_arrivals,
     equal_rejection,
+    ess_fraction,
     Replicas,
 )
-from equistein.samplers._resampling import ess_fraction
 
 SAMPLER = ParallelTempering(
     MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
