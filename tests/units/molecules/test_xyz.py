@@ -194,6 +194,12 @@ def test_cells_that_differ_by_rounding_are_one(write):
     assert len(read_molecules(write(f"{first.rstrip()}\n{second}"))) == 2
 
 
+def test_a_cell_in_another_unit_is_refused(write):
+    text = WATER.replace("water, in Angstrom", 'Lattice="0.9 0 0 0 0.9 0 0 0 0.9"')
+    with pytest.raises(XYZError, match="in nm"):
+        read_molecules(write(text))
+
+
 @pytest.mark.parametrize(
     "comment",
     [
