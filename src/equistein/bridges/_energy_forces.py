@@ -84,7 +84,7 @@ class _Evaluated:
             given = importlib.import_module("torch").from_dlpack(points)
         pair = self.function(given)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"must return a pair (energies, forces), got {pair!r:.99}")
+            raise TypeError(f"must return a pair of arrays, got {type(pair).__name__}")
         if self.arrays != "torch":
             return [np.array(each, np.float64) for each in pair]
         found = (each.detach().cpu().double() for each in pair)
@@ -95,7 +95,7 @@ class _Evaluated:
             energies, forces = self._call(points)
         except Exception as error:
             if not self.rejects:
-                reason = f"{type(error).__name__}: {error}"
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise EvaluationError(f"the function raised {reason}") from error
             if len(points) > 1:
                 each = [self._of_batch(point[None]) for point in points]

@@ -115,6 +115,13 @@ def test_what_is_no_pair_or_of_other_atoms_is_named(key):
         density = from_energy_forces(lambda x, wrong=wrong: wrong, temperature=300.0)
         with pytest.raises(ValueError, match="pair"):
             density.energies(points)
+
+    def fails(points):
+        raise RuntimeError("SCF:\n  not converged\n  in 9 steps")
+
+    density = from_energy_forces(fails, temperature=300.0)
+    with pytest.raises(ValueError, match="SCF: not converged in 9 steps$"):
+        es.run(key, es.MALA(0.1), density, jnp.asarray(points), num_steps=1)
     density = from_energy_forces(spring, temperature=300.0, species=(1, 1))
     for other in (points[0], points[:, :1]):
         with pytest.raises(ValueError, match="2 atoms"):
