@@ -78,9 +78,8 @@ class _Evaluated:
         Those on the CPU share their memory, by DLPack.
         """
         self.num_calls += 1
-        if self.arrays != "torch":
-            given: Any = points if self.arrays == "numpy" else jnp.asarray(points)
-        else:
+        given: Any = jnp.asarray(points) if self.arrays == "jax" else points
+        if self.arrays == "torch":
             given = importlib.import_module("torch").from_dlpack(points)
         pair = self.function(given)
         if not isinstance(pair, tuple | list) or len(pair) != 2:

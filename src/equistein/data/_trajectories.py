@@ -102,6 +102,8 @@ def write_frames(
     trajectory = mdtraj.Trajectory(at, top)
     if cell is not None:
         trajectory.unitcell_vectors = np.tile(np.array(cell) / 10, (len(at), 1, 1))
+        axes, upper = np.linalg.qr(np.transpose(cell))  # in files a is along x
+        trajectory.xyz = at @ (axes * np.sign(np.diag(upper)))
     trajectory.save(str(path))
 
 
@@ -135,9 +137,8 @@ def _frames(
                 own = [m for m in top.find_molecules() if wanted & {a.index for a in m}]
                 if len(own) > 1:  # of which any image may be in the file
                     raise ValueError(
-                        f"{len(own)} molecules in a periodic cell, of unknown images: "
-                        "choose one by --atoms, or place them, as by mdtraj's "
-                        "`image_molecules`, and save them without the cell"
+                        f"{len(own)} molecules in a cell, of unknown images: choose "
+                        "--atoms, or save them, placed by `image_molecules`, without it"
                     )
                 piece.make_molecules_whole(inplace=True)
             for at in 10 * piece.xyz[:, chosen].astype(float):

@@ -181,9 +181,7 @@ def _molecules(
         lengths = " x ".join(f"{edge:.4g}" for edge in np.linalg.norm(cell, axis=1))
         notes.append(f'A periodic cell, {lengths} Angstrom; pbc="F F F" if it is none.')
         if abs(np.linalg.det(cell)) < len(molecules[0].symbols):  # of diamond 6 times
-            raise ValueError(
-                f"the cell, {lengths} Angstrom, is too small for its atoms: in nm?"
-            )
+            raise ValueError(f"the cell, {lengths} Angstrom, is too small: in nm?")
     _check_distances(molecules)
     return Molecules(tuple(molecules), tuple(notes))
 

@@ -77,6 +77,19 @@ def test_frames_are_written(ending, topology, frames, tmp_path):
         assert found.topology.n_residues == (3 if topology else 1)
 
 
+def test_a_cell_of_any_orientation_is_written(tmp_path):
+    path, species = tmp_path / "frames.pdb", ("Ar",) * 4
+    cell = np.array([[0.0, 20, 0], [25, 3, 0], [2, 1, 30]])  # in Angstrom
+    at = np.random.default_rng(0).uniform(size=(5, 4, 3)) @ cell
+    write_frames(path, species, at, cell=cell)
+    found = mdtraj.load(str(path))
+    pairs = np.array([(i, j) for i in range(4) for j in range(i)])
+    gaps = (at[:, pairs[:, 0]] - at[:, pairs[:, 1]])[:, :, None]
+    images = np.array(list(np.ndindex(5, 5, 5))) - 2
+    nearest = np.linalg.norm(gaps + images @ cell, axis=-1).min(axis=-1)
+    assert np.allclose(10 * mdtraj.compute_distances(found, pairs), nearest, atol=0.02)
+
+
 def test_frames_of_other_atoms_are_not_written(frames, tmp_path):
     symbols = [atom.element.symbol for atom in frames.topology.atoms]
     for species, at in ((symbols[1:], frames.xyz[:, 1:]), (symbols, frames.xyz[:, 1:])):
