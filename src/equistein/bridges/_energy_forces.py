@@ -27,6 +27,16 @@ class EvaluationError(ValueError):
     """A function of energies and forces failed, or returned invalid ones."""
 
 
+def check_configuration(shape: tuple[int, ...], atoms: Sequence[Any] | None) -> None:
+    """Raise `ValueError` unless a shape is that of one configuration of the atoms."""
+    if atoms is not None and shape != (len(atoms), 3):
+        raise ValueError(
+            f"This density is of configurations of {len(atoms)} atoms, each of shape "
+            f"({len(atoms)}, 3), but got shape {shape}. Samplers and `energies` take "
+            "them stacked on axis 0: of a single one give `positions[None]`."
+        )
+
+
 class _Evaluated:
     """A function with how often it was evaluated; equal to itself alone."""
 
@@ -68,11 +78,15 @@ class _Evaluated:
         Those on the CPU share their memory, by DLPack.
         """
         self.num_calls += 1
+        given: Any = jnp.asarray(points) if self.arrays == "jax" else points
+        if self.arrays == "torch":
+            given = importlib.import_module("torch").from_dlpack(points)
+        pair = self.function(given)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"must return a pair of arrays, got {type(pair).__name__}")
         if self.arrays != "torch":
-            given: Any = points if self.arrays == "numpy" else jnp.asarray(points)
-            return [np.array(each, np.float64) for each in self.function(given)]
-        given = importlib.import_module("torch").from_dlpack(points)
-        found = (each.detach().cpu().double() for each in self.function(given))
+            return [np.array(each, np.float64) for each in pair]
+        found = (each.detach().cpu().double() for each in pair)
         return [np.array(np.from_dlpack(each)) for each in found]
 
     def _of_batch(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +94,7 @@ class _Evaluated:
             energies, forces = self._call(points)
         except Exception as error:
             if not self.rejects:
-                reason = f"{type(error).__name__}: {error}"
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise EvaluationError(f"the function raised {reason}") from error
             if len(points) > 1:
                 each = [self._of_batch(point[None]) for point in points]
@@ -123,39 +137,38 @@ class EnergyForces(eqx.Module):
 
     def __call__(self, point: Point) -> Scalar:
         """Return the log density of a point, up to a constant."""
-        if self.species is not None and point.shape != (len(self.species), 3):
-            raise ValueError(
-                f"This density is of one configuration of {len(self.species)} atoms, "
-                f"shape ({len(self.species)}, 3), but got shape {point.shape}. "
-                "Samplers take configurations stacked on axis 0, `positions[None]`."
-            )
+        check_configuration(point.shape, self.species)
         energy = _energy(self._evaluated, point) + self._wall(point)
         return -energy / (BOLTZMANN * self.temperature)
 
     def energies(self, points: Particles | np.ndarray) -> np.ndarray:
         """Return the energy of each point in eV, without the container's, in double."""
+        check_configuration(np.shape(points)[1:], self.species)
         return self._evaluated(np.ndim(points) - 1, points)[0]
 
     def check_forces(self, points: Particles | np.ndarray, step: float = 1e-3) -> None:
         """Raise unless the forces are minus the gradient of the energies.
 
-        By a finite difference along nonzero forces, with a `step` in Angstrom.
+        By finite differences along forces and a random direction; `step` in Angstrom.
         """
         points = np.asarray(points, np.float64)
+        check_configuration(points.shape[1:], self.species)
         forces = self._evaluated(points.ndim - 1, points)[1]
         axes = tuple(range(1, points.ndim))
         sizes = np.sqrt((forces**2).sum(axes, keepdims=True))
         along = forces / np.maximum(sizes, np.finfo(float).tiny)
+        other = np.random.default_rng(0).normal(size=points.shape)
+        along = along + other / np.sqrt((other**2).sum(axes, keepdims=True))
         ahead, behind = (self.energies(points + s * along) for s in (step, -step))
-        slopes, expected = (ahead - behind) / (2 * step), -sizes.reshape(len(points))
-        wrong = np.abs(slopes - expected) > 0.05 * np.abs(expected) + 1e-6
+        slopes, expected = (ahead - behind) / (2 * step), -(forces * along).sum(axes)
+        wrong = np.abs(slopes - expected) > 0.05 * sizes.ravel() + 1e-3
         if wrong.any():
             index = int(wrong.argmax())
             raise EvaluationError(
                 "Forces must be minus the gradient of the energies, but at "
                 f"{wrong.sum()} of {len(points)} points they are not: at index {index} "
-                f"the energy changes by {slopes[index]:.6g} eV / Angstrom along the "
-                f"force, instead of {expected[index]:.6g}."
+                f"the energy changes by {slopes[index]:.6g} eV / Angstrom along a "
+                f"direction, instead of {expected[index]:.6g}."
             )
 
     @property

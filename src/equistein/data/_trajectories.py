@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from equistein._check_arguments import check_arguments
 from equistein._extras import require
+from equistein._numbers import check_integers
 from equistein.data._array_files import DataError
 from equistein.molecules import (
     Frame,
@@ -19,6 +21,7 @@ from equistein.molecules import (
 )
 
 _CHUNK = 2_000  # frames that are read together
+_BONDED = 1.8  # Angstrom, within which all but metals are bonded
 
 
 @check_arguments
@@ -38,6 +41,7 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     if not (topology or stride or atoms or path.suffix.lower() in TRAJECTORIES):
         return read_molecules(path, **options)
     mdtraj = require("mdtraj", "mdtraj", "openmm", DataError)
+    check_integers("`read_frames`", stride=1 if stride is None else stride)
     frames = _frames(mdtraj, path, topology, stride or 1, atoms or "all")
     molecules = interpret(path, frames, options)
     top = mdtraj.load_topology(topology or str(path))
@@ -46,6 +50,13 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
     note = f"The topology has {len(bonds) or 'no'} bonds"
     note += "." if bonds else ": atoms of one element count as alike."
     at = np.array([each.positions for each in molecules])
+    alone = sorted(set(range(part.n_atoms)) - {atom for pair in bonds for atom in pair})
+    near = np.sort(cdist(at[0, alone], at[0]))[:, 1:2] < _BONDED
+    if bonds and near.any():
+        raise DataError(
+            f"{path}: the topology has no bond of atom {alone[int(near.argmax())]}, to "
+            f"an atom within {_BONDED} Angstrom: add it (CONECT), or choose --atoms."
+        )
     longest = [np.median(np.linalg.norm(at[:, i] - at[:, j], axis=1)) for i, j in bonds]
     if max(longest, default=0) > 2.8:  # beyond any bond
         note += f" One is {max(longest):.2g} Angstrom long: are atoms in another order?"
@@ -93,6 +104,8 @@ def write_frames(
     trajectory = mdtraj.Trajectory(at, top)
     if cell is not None:
         trajectory.unitcell_vectors = np.tile(np.array(cell) / 10, (len(at), 1, 1))
+        axes, upper = np.linalg.qr(np.transpose(cell))  # in files a is along x
+        trajectory.xyz = at @ (axes * np.sign(np.diag(upper)))
     trajectory.save(str(path))
 
 
@@ -108,12 +121,19 @@ def _frames(
     try:
         top, num = mdtraj.load_topology(topology or str(path)), 0
         chosen = top.select(atoms)
+        wanted = set(chosen.tolist())
         names = [atom.element.symbol for atom in top.subset(chosen).atoms]
         more = {} if has_topology else {"top": top}
         for piece in mdtraj.iterload(str(path), chunk=_CHUNK, stride=stride, **more):
-            if piece.unitcell_lengths is not None:
+            if piece.unitcell_lengths is not None and piece.unitcell_lengths.all():
                 if not piece.topology.n_bonds:
-                    raise ValueError("no bonds (CONECT), to make molecules whole by")
+                    raise ValueError("no bonds (CONECT): give atoms in a cell as .xyz")
+                own = [m for m in top.find_molecules() if wanted & {a.index for a in m}]
+                if len(own) > 1:  # of which any image may be in the file
+                    raise ValueError(
+                        f"{len(own)} molecules in a cell, of unknown images: choose "
+                        "--atoms, or save them, placed by `image_molecules`, without it"
+                    )
                 piece.make_molecules_whole(inplace=True)
             for at in 10 * piece.xyz[:, chosen].astype(float):
                 yield Frame(f"frame {num}", names, at, {}, {})

@@ -1,5 +1,6 @@
 """Free energies along collective variables, and averages over temperature, by MBAR."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -86,6 +87,13 @@ def free_energy(
     whole, left = _jackknife(histogram, np.ones(1), *draws)
     if not whole.sum() > 0:
         raise ValueError("`bins` must hold some of the values, but all are outside.")
+    spans = np.array([each[-1] - each[0] for each in edges])
+    if whole.sum() < 0.05 or np.any(spans > 30 * np.ptp(values, axis=0)):
+        warnings.warn(
+            f"free_energy: values of {values.min(axis=0)} to {values.max(axis=0)} are "
+            "mostly outside `bins`, or in few: are both in one unit, as radians?",
+            stacklevel=3,
+        )
     axes = tuple(range(-num, 0))
     whole, left = (p / p.sum(axis=axes, keepdims=True) for p in (whole, left))
     volumes = np.prod(np.meshgrid(*map(np.diff, edges), indexing="ij"), axis=0)
@@ -109,6 +117,11 @@ def thermal_averages(
     draws, betas = _gather(samples)[1:], np.ravel(inverse_temperatures)
     if len(draws[-1]) < 2:
         raise ValueError("`samples` must be those of runs of ParallelTempering.")
+    if not np.all((betas > 0.999 * draws[-1].min() - 1e-9) & (betas < 1.001)):
+        raise ValueError(
+            "`inverse_temperatures` must be within the ladder, from 1 down to "
+            f"{draws[-1].min():.4g}, as 300 / kelvin, but got {inverse_temperatures}."
+        )
 
     def moments(weights):
         mean = -weights @ draws[1]
@@ -131,7 +144,6 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
         walkers = [state.replicas.walker for state in states]
         names = "point", "value", "reference_value"
         stack = lambda name: np.stack([np.asarray(getattr(w, name)) for w in walkers])
-        points, values, references = map(stack, names)  # (run, temperature, chain)
         ladder = lambda s: jax.tree.leaves((s.inverse_temperatures, s.reference))
         ladders = {tuple(np.asarray(x).tobytes() for x in ladder(s)) for s in states}
         if len(ladders) > 1 or any(state.step < state.num_adapt for state in states):
@@ -139,6 +151,7 @@ def _gather(samples: Any) -> tuple[np.ndarray, ...]:
                 "`samples` need one ladder and reference throughout: give runs that "
                 "began after the adaptation, each from the last one's `state`."
             )
+        points, values, references = map(stack, names)  # (run, temperature, chain)
         betas = np.asarray(states[0].inverse_temperatures, float)
     else:
         last = lambda s: np.asarray(getattr(s, "particles", s))[None]

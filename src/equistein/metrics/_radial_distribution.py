@@ -66,7 +66,7 @@ def radial_distribution(
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[group.dim]
     shells = ball * np.diff(edges**group.dim)
     each = counts * group.volume / (len(first) * shells)
-    errors = each.std(axis=0) / max(len(each) - 1, 1) ** 0.5
+    errors = each.std(axis=0) / (len(each) - 1 or np.nan) ** 0.5
     return RadialDistribution((edges[1:] + edges[:-1]) / 2, each.mean(axis=0), errors)
 
 

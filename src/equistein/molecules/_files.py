@@ -215,6 +215,8 @@ def _entries(comment: str) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     if re.search(r"ORCA-job|(?<!\S)xtb: [0-9]", comment):  # which name no unit
         entries["energy_unit"] = "Hartree"
+    if "positions{atomic_unit}" in comment:  # of i-PI
+        entries["length_unit"] = "Bohr"
     for key, word, unit in _ENTRY.findall(comment):
         value = word.strip("\"'{}[],;")
         entries |= {f"{key} unit": unit} if unit else {}

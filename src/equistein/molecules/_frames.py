@@ -180,6 +180,8 @@ def _molecules(
     if (cell := molecules[0].cell) is not None:
         lengths = " x ".join(f"{edge:.4g}" for edge in np.linalg.norm(cell, axis=1))
         notes.append(f'A periodic cell, {lengths} Angstrom; pbc="F F F" if it is none.')
+        if abs(np.linalg.det(cell)) < len(molecules[0].symbols):  # of diamond 6 times
+            raise ValueError(f"the cell, {lengths} Angstrom, is too small: in nm?")
     _check_distances(molecules)
     return Molecules(tuple(molecules), tuple(notes))
 
@@ -320,6 +322,12 @@ def _check_cells(frames: Sequence[Frame]) -> None:
 
 def _check_distances(molecules: Sequence[Molecule]) -> None:
     """Raise if positions are no positions in Angstrom but, say, forces."""
+    for index, each in enumerate(molecules):  # such as zeros of a file that is cut
+        if (same := (np.diff(each.positions, axis=0) == 0).all(axis=1)).any():
+            raise ValueError(
+                f"frame {index} has atoms {same.argmax()} and {same.argmax() + 1} at "
+                "one place: is the file cut? Leave such frames out."
+            )
     some = molecules[:: max(1, len(molecules) // 50)]
     least = [pdist(m.positions[:500]).min() for m in some if len(m.symbols) > 1]
     if least and np.median(least) < _TOO_CLOSE:

@@ -104,6 +104,28 @@ def test_forces_are_checked_against_energies(key):
         )
         with pytest.raises(ValueError, match="minus the gradient .* at 5 of 5 points"):
             other.check_forces(points)
+    lacking = lambda x: (spring(x)[0], spring(x)[1] * np.array([1, 1, 0]))
+    with pytest.raises(ValueError, match="minus the gradient"):
+        from_energy_forces(lacking, temperature=300.0).check_forces(points)
+
+
+def test_what_is_no_pair_or_of_other_atoms_is_named(key):
+    points = np.asarray(jr.normal(key, (5, 2, 3)))
+    for wrong in (dict(energy=1), None, np.zeros(5)):
+        density = from_energy_forces(lambda x, wrong=wrong: wrong, temperature=300.0)
+        with pytest.raises(ValueError, match="pair"):
+            density.energies(points)
+
+    def fails(points):
+        raise RuntimeError("SCF:\n  not converged\n  in 9 steps")
+
+    density = from_energy_forces(fails, temperature=300.0)
+    with pytest.raises(ValueError, match="SCF: not converged in 9 steps$"):
+        es.run(key, es.MALA(0.1), density, jnp.asarray(points), num_steps=1)
+    density = from_energy_forces(spring, temperature=300.0, species=(1, 1))
+    for other in (points[0], points[:, :1]):
+        with pytest.raises(ValueError, match="2 atoms"):
+            density.energies(other)
 
 
 # ------------------------------------------------------ what does not do

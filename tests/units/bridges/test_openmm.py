@@ -273,7 +273,14 @@ def custom_born(text):
     return with_force(force)
 
 
+def without_direct_space():
+    system, _ = ion_pair()
+    system.getForce(0).setIncludeDirectSpace(False)
+    return system
+
+
 REFUSED = {
+    "direct space": without_direct_space,
     "constraints=None, rigidWater=False": constrained,
     "virtual site": virtual,
     "fixed": fixed,
@@ -312,6 +319,19 @@ def test_starts_in_other_units_are_refused(key):
         es.from_openmm(system, 300.0, reference=np.zeros((3, 3)))
     with pytest.raises(ValueError, match="`kelvin`"):
         es.from_openmm(system, -1.0)
+
+
+def test_positions_with_a_unit_are_taken_in_it():
+    system, start = ion_pair()
+    plain = es.from_openmm(system, 300.0, reference=start)
+    united = es.from_openmm(system, 300.0, reference=10 * start * unit.angstrom)
+    stretched = 11 * start
+    assert float(united(stretched * unit.angstrom)) == plain(0.1 * stretched) != 0
+    energies = united.energies(stretched[None] * unit.angstrom)
+    assert energies == plain.energies(0.1 * stretched[None])
+    for points in (start, start[None, :1]):
+        with pytest.raises(ValueError, match="2 atoms"):
+            plain.energies(points)
 
 
 def test_without_openmm_the_command_that_installs_it_is_named(monkeypatch):

@@ -77,6 +77,19 @@ def test_frames_are_written(ending, topology, frames, tmp_path):
         assert found.topology.n_residues == (3 if topology else 1)
 
 
+def test_a_cell_of_any_orientation_is_written(tmp_path):
+    path, species = tmp_path / "frames.pdb", ("Ar",) * 4
+    cell = np.array([[0.0, 20, 0], [25, 3, 0], [2, 1, 30]])  # in Angstrom
+    at = np.random.default_rng(0).uniform(size=(5, 4, 3)) @ cell
+    write_frames(path, species, at, cell=cell)
+    found = mdtraj.load(str(path))
+    pairs = np.array([(i, j) for i in range(4) for j in range(i)])
+    gaps = (at[:, pairs[:, 0]] - at[:, pairs[:, 1]])[:, :, None]
+    images = np.array(list(np.ndindex(5, 5, 5))) - 2
+    nearest = np.linalg.norm(gaps + images @ cell, axis=-1).min(axis=-1)
+    assert np.allclose(10 * mdtraj.compute_distances(found, pairs), nearest, atol=0.02)
+
+
 def test_frames_of_other_atoms_are_not_written(frames, tmp_path):
     symbols = [atom.element.symbol for atom in frames.topology.atoms]
     for species, at in ((symbols[1:], frames.xyz[:, 1:]), (symbols, frames.xyz[:, 1:])):
@@ -113,6 +126,59 @@ def test_molecules_are_made_whole(frames, tmp_path):
         read_frames(path, topology=str(tmp_path / "top.pdb"))
 
 
+def two_waters():
+    topology = mdtraj.Topology()
+    chain, elements = topology.add_chain(), mdtraj.element
+    for _ in range(2):
+        residue = topology.add_residue("HOH", chain)
+        oxygen = topology.add_atom("O", elements.oxygen, residue)
+        for name in ("H1", "H2"):
+            hydrogen = topology.add_atom(name, elements.hydrogen, residue)
+            topology.add_bond(oxygen, hydrogen)
+    one = np.array([[0.0, 0, 0], [0.0957, 0, 0], [-0.024, 0.0927, 0]])
+    at = np.concatenate([one, one + [0, 0, 0.3]])
+    return mdtraj.Trajectory(np.repeat(at[None], 9, 0).astype("f4"), topology)
+
+
+@needs_tables
+def test_several_molecules_in_a_cell_are_refused(tmp_path):
+    path, top = tmp_path / "frames.xtc", str(tmp_path / "top.h5")
+    waters = two_waters()
+    waters[0].save(top)
+    waters.unitcell_vectors = np.broadcast_to(np.eye(3), (9, 3, 3))
+    waters.save(str(path))
+    with pytest.raises(XYZError, match="2 molecules"):
+        read_frames(path, topology=top)
+    assert len(read_frames(path, topology=top, atoms="resid 1")) == 9
+    waters.unitcell_lengths = np.zeros((9, 3))  # no cell
+    waters.save(str(tmp_path / "frames.nc"))
+    assert len(read_frames(tmp_path / "frames.nc", topology=top)) == 9
+
+
+@needs_tables
+def test_bonds_that_are_missing_are_named(frames, tmp_path):
+    top, path = frames.topology.copy(), tmp_path / "frames.xtc"
+    residue = top.add_residue("LIG", top.add_chain())
+    for i in range(2):
+        top.add_atom(f"C{i}", mdtraj.element.carbon, residue)
+    apart = np.broadcast_to([[2.0, 0, 0], [2.14, 0, 0]], (NUM, 2, 3))
+    positions = np.concatenate([frames.xyz, apart], axis=1).astype("f4")
+    more = mdtraj.Trajectory(positions, top)
+    more[0].save(str(tmp_path / "top.h5"))
+    more.save(str(path))
+    with pytest.raises(DataError, match="no bond of atom 22"):
+        read_frames(path, topology=str(tmp_path / "top.h5"))
+    assert len(read_frames(path, topology=str(tmp_path / "top.h5"), atoms="protein"))
+
+
+def test_frames_of_zeros_are_refused(frames, tmp_path):
+    zeros = mdtraj.Trajectory(frames.xyz.copy(), frames.topology)
+    zeros.xyz[-3:, 7:] = 0  # as of a file that is cut
+    zeros.save(str(tmp_path / "frames.dcd"))
+    with pytest.raises(XYZError, match="frame 47 has atoms 7 and 8"):
+        read_frames(tmp_path / "frames.dcd", topology=str(PDB))
+
+
 def test_pieces_are_joined(frames, tmp_path, monkeypatch):
     monkeypatch.setattr("equistein.data._trajectories._CHUNK", 8)
     path = tmp_path / "frames.dcd"
@@ -137,6 +203,9 @@ def test_what_is_wrong_is_said(frames, tmp_path):
         read_frames(path, topology=str(small))
     with pytest.raises(XYZError, match="proteins"):
         read_frames(path, topology=str(PDB), atoms="proteins of gold")
+    for stride in (0, -1, 2.5):
+        with pytest.raises(ValueError, match="`stride`"):
+            read_frames(path, topology=str(PDB), stride=stride)
     with pytest.raises(XYZError, match="does not fit"):
         read_frames(tmp_path / "none.xtc", topology=str(PDB))
     (tmp_path / "a.xyz").write_text("2\nenergy=-1\nH 0 0 0\nH 0 0 0.7\n")

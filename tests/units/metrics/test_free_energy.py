@@ -168,3 +168,12 @@ def test_bad_samples_are_refused(runs, key):
     other = dataclasses.replace(runs[0], state=state)
     with pytest.raises(ValueError, match="ladder"):
         es.metrics.free_energy([*runs, other], first, 4)
+    for betas in ([300.0, 400.0], [1.0, 0.01], [np.nan]):
+        with pytest.raises(ValueError, match="within the ladder"):
+            es.metrics.thermal_averages(runs, betas)
+
+
+def test_bins_in_another_unit_are_warned_of(runs):
+    for variable, edges in ((lambda x: 57.3 * x[0], EDGES), (first, 57.3 * EDGES)):
+        with pytest.warns(UserWarning, match="radians"):
+            es.metrics.free_energy(runs, variable, edges)

@@ -194,6 +194,19 @@ def test_cells_that_differ_by_rounding_are_one(write):
     assert len(read_molecules(write(f"{first.rstrip()}\n{second}"))) == 2
 
 
+def test_the_unit_of_i_pi_is_read(write):
+    cell = "# CELL(abcABC): 15 15 15 90 90 90 positions{atomic_unit}"
+    found = read_molecules(write(WATER.replace("water, in Angstrom", cell)))[0]
+    plain = read_molecules(write(WATER))[0]
+    assert np.allclose(found.positions, 0.529177 * plain.positions, atol=1e-5)
+
+
+def test_a_cell_in_another_unit_is_refused(write):
+    text = WATER.replace("water, in Angstrom", 'Lattice="0.9 0 0 0 0.9 0 0 0 0.9"')
+    with pytest.raises(XYZError, match="in nm"):
+        read_molecules(write(text))
+
+
 @pytest.mark.parametrize(
     "comment",
     [

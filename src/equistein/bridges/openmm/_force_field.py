@@ -1,6 +1,6 @@
 """The Boltzmann density of a force field of OpenMM, in JAX."""
 
-from collections.abc import Sequence
+import importlib
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,6 +14,7 @@ from equistein._check_arguments import check_arguments
 from equistein._extras import require
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
+from equistein.bridges._energy_forces import check_configuration
 from equistein.bridges.openmm._terms import AbstractTerm
 from equistein.bridges.openmm._translation import read_terms, REMEDY
 from equistein.groups import PointCloud
@@ -41,13 +42,8 @@ class ForceField(eqx.Module):
 
     def __call__(self, point: Point) -> Scalar:
         """Return the log density of a point, up to a constant."""
-        if point.shape != (self.num_atoms, 3):
-            raise ValueError(
-                f"This density is of one configuration of {self.num_atoms} atoms, "
-                f"shape ({self.num_atoms}, 3), but got shape {point.shape}. "
-                "Samplers take configurations stacked on axis 0, `positions[None]`."
-            )
-        point = jnp.asarray(point)
+        point = jnp.asarray(_in_nm(point))
+        check_configuration(point.shape, range(self.num_atoms))
         own = _in_precision(self, point.dtype)
         parts = zip(own._addends(point), own._reference, strict=True)
         total = sum(jnp.sum(addends - subtracted) for addends, subtracted in parts)
@@ -58,8 +54,10 @@ class ForceField(eqx.Module):
 
         The whole energy, from which no reference is subtracted.
         """
+        points = np.asarray(_in_nm(points), np.float64)
+        check_configuration(points.shape[1:], range(self.num_atoms))
         with jax.enable_x64(True):
-            return np.asarray(_energies(self, np.asarray(points, np.float64)))
+            return np.asarray(_energies(self, points))
 
     def check_start(self, points: Particles | np.ndarray) -> None:
         """Raise unless points may be configurations in nm; `es.run` does at the start.
@@ -68,7 +66,7 @@ class ForceField(eqx.Module):
             ValueError: If two atoms are nearer than .03 nm, or an energy is above
                 1e6 kT, or 1e4 kT an atom, as in other units.
         """
-        points = np.asarray(points, np.float64)
+        points = np.asarray(_in_nm(points), np.float64)
         for index, point in enumerate(points):
             apart = np.linalg.norm(point[:, None] - point[None, :], axis=-1)
             np.fill_diagonal(apart, np.inf)
@@ -101,6 +99,13 @@ class ForceField(eqx.Module):
         return [term.energies(point, squares) for term in self._terms]
 
 
+def _in_nm(points: Any) -> Any:
+    """Return positions as they are, but those with a unit of OpenMM's in nm."""
+    if not hasattr(points, "value_in_unit"):
+        return points
+    return points.value_in_unit(importlib.import_module("openmm.unit").nanometer)
+
+
 def _in_precision(tree: Any, dtype: Any) -> Any:
     """Return a tree whose numbers have a precision."""
 
@@ -126,9 +131,7 @@ def _energies(
 
 
 @check_arguments
-def from_openmm(
-    system: Any, kelvin: float, *, reference: np.ndarray | Sequence[Any] | None = None
-) -> ForceField:
+def from_openmm(system: Any, kelvin: float, *, reference: Any = None) -> ForceField:
     r"""Return the Boltzmann density of an OpenMM system as a function of JAX.
 
     $$\log p(x) = -\frac{U(x) - U(x_0)}{k_B T}$$
@@ -145,9 +148,9 @@ def from_openmm(
             cell: `forcefield.createSystem(topology, nonbondedMethod=NoCutoff,
             constraints=None, rigidWater=False)`.
         kelvin: $T$ in K.
-        reference: Positions $x_0$ in nm, whose energies, in double precision, are
-            subtracted atom by atom and bond by bond. In single precision the rest is
-            then summed with less rounding.
+        reference: Positions $x_0$ in nm, or with a unit of OpenMM. Their energies, in
+            double precision, are subtracted atom by atom and bond by bond. In single
+            precision the rest is then summed with less rounding.
     """
     check_positive("`from_openmm`", kelvin=kelvin)
     masses, terms = _translate(system)
@@ -155,7 +158,7 @@ def from_openmm(
     field = ForceField(float(kelvin), len(masses), tuple(terms), nothing)
     if reference is None:
         return field
-    point = np.asarray(reference, np.float64)
+    point = np.asarray(_in_nm(reference), np.float64)
     if point.shape != (len(masses), 3):
         raise ValueError(
             f"`reference` must be positions of shape ({len(masses)}, 3) in nm, but got "

@@ -152,6 +152,8 @@ def _cutoff(force: Element) -> float | None:
 
 def _nonbonded(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
     cutoff = _cutoff(force)
+    if force.get("includeDirectSpace") == "0":
+        raise ValueError(f"a force without direct space is not translated. {REMEDY}")
     for name in ("ParticleOffsets", "ExceptionOffsets"):
         if len(force.find(name) or ()):
             raise ValueError(f"parameter offsets are not translated. {REMEDY}")
