@@ -31,7 +31,8 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
     "AbstractFeatures.row_size", "AbstractFeatures.held_coefficients",
     "AbstractGenerator.scale_steps", "AbstractSampler.for_steps",
-    "AbstractParticleSystem.start",
+    "AbstractParticleSystem.start", "AbstractReference.project",
+    "AbstractAverage.project", "AbstractDiffusionSteps.scale_steps",
 }  # fmt: skip
 
 

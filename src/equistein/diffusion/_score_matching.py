@@ -30,6 +30,9 @@ class ScoreMatching(AbstractObjective[AbstractEnergy]):
         matching; Song et al. (2019), Sliced score matching, equation 8.
     """
 
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
+        return None
+
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
         points, project = batch.points, energy.group(batch.points.shape[1:]).project
         directions = jax.vmap(project)(jr.normal(key, points.shape, points.dtype))

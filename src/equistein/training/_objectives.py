@@ -28,12 +28,12 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
     Objectives add and scale: `ContrastiveDivergence(negatives) + 0.1 * CrossEntropy()`.
     """
 
+    @abc.abstractmethod
     def init(self, key: Key, energy: Energy, data: Batch) -> Any:
-        """Return the state before the first batch, if any, or raise `ValueError`.
+        """Return the state before the first batch, or raise `ValueError`.
 
         The data are all if they are in memory, else the source's preview.
         """
-        return None
 
     @abc.abstractmethod
     def loss(self, key: Key, energy: Energy, state: Any, batch: Batch) -> Loss:
