@@ -8,10 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
 from equistein.bridges._energy_forces import EnergyForces, from_energy_forces
-from equistein.molecules import ase, atomic_numbers_of, BOLTZMANN, symbols_of
+from equistein.molecules import atomic_numbers_of, BOLTZMANN, MissingASE, symbols_of
+
+_NEEDS = "ase", "ASE", "ase", MissingASE
 
 
 @check_arguments
@@ -83,7 +86,8 @@ def to_ase(
             f"`positions` must have shape (sample, {len(species)}, 3), but got "
             f"{rows.shape}."
         )
-    atoms, symbols = ase().Atoms, [each for each in species if isinstance(each, str)]
+    atoms = require(*_NEEDS).Atoms
+    symbols = [each for each in species if isinstance(each, str)]
     numbers = atomic_numbers_of(symbols) if symbols else tuple(map(int, species))
     known = {} if cell is None else {"cell": np.array(cell), "pbc": True}
     return [atoms(numbers=numbers, positions=row, **known) for row in rows]
@@ -105,7 +109,7 @@ def energy_calculator(
             `cell` if it is periodic.
         kelvin: The temperature of the data, if `about` does not know it.
     """
-    ase()
+    require(*_NEEDS)
     from ase.calculators.calculator import all_changes, Calculator
 
     numbers, cell = list(about.get("atomic_numbers", ())), about.get("cell")

@@ -12,7 +12,6 @@ from equistein.molecules._elements import (
     valences_of as valences_of,
 )
 from equistein.molecules._files import (
-    ase as ase,
     from_atoms as from_atoms,
     is_molecules as is_molecules,
     MissingASE as MissingASE,

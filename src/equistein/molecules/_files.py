@@ -281,7 +281,7 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 
 def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
-    ase()
+    require("ase", "ASE", "ase", MissingASE)
     from ase.db import connect
     from ase.io import iread
 
@@ -374,12 +374,6 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
         entries = {name: value[i % value.size] for name, value in of_all.items()}
         vectors = {name: value[i].astype(float) for name, value in moved.items()}
         yield Frame(f"molecule {i}", symbols, at, entries, vectors)
-
-
-@check_arguments
-def ase() -> Any:
-    """Return the package `ase`, or raise `MissingASE`."""
-    return require("ase", "ASE", "ase", MissingASE)
 
 
 @check_arguments

@@ -135,8 +135,7 @@ def _note_arrivals(replicas: Replicas) -> Replicas:
     trips = trips.at[0].add((heading[0] == _TO_TARGET).astype(int))
     heading = heading.at[0].set(_TO_HOT)
     last = jnp.where(heading[-1] == _TO_HOT, _TO_TARGET, heading[-1])
-    heading = heading.at[-1].set(last) if len(heading) > 1 else heading
-    return Replicas(replicas.walker, heading, trips)
+    return Replicas(replicas.walker, heading.at[-1].set(last), trips)
 
 
 class PathStatistics(eqx.Module):

@@ -245,8 +245,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             return reference, jax.vmap(_resampled)(keys, walkers, betas, new, ladder)
 
         if self.adapts_ladder or is_fitted:
-            unchanged = reference, walkers
-            reference, walkers = cond_if_any_run(ends, learned, unchanged)
+            reference, walkers = cond_if_any_run(ends, learned, (reference, walkers))
         begins = ends | (state.step == state.num_adapt)
         return dataclasses.replace(
             state,
@@ -315,11 +314,9 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
 def _resampled(
     key: Key, old: PathWalker, old_beta: Scalar, new: PathWalker, beta: Scalar
 ) -> PathWalker:
-    """Return the chains of a temperature whose density changed, chosen by weights.
-
-    Else points far out, where a reference that became narrower has no weight any more,
-    would all swap to the target at once, and stay in its tails.
-    """
+    """Return the chains of a temperature whose density changed, chosen by weights."""
+    # Else points far out, where a reference that became narrower has hardly any weight,
+    # would all swap to the target at once, and stay in its tails.
     value = lambda w, beta: (1 - beta) * w.reference_value + beta * w.value
     gains = value(new, beta) - value(old, old_beta)
     gains = jnp.where(jnp.isfinite(gains), gains, 0)
