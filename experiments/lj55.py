@@ -38,7 +38,7 @@ class LJ55Config(AbstractConfig):
     num_others: int = 3_000
     num_samples: int = 1_000
     sample_steps: int = 500
-    trajectories: int = 200
+    trajectories: int = 400
 
 
 def continued(key: Key, fitted: Fitted, points: Particles, num: int) -> Particles:

@@ -100,7 +100,7 @@ class SummedEnergy(AbstractEnergy):
         symmetry: AbstractGroup | None = None,
     ):
         self.weights = tuple(float(weight) for weight, _ in terms)
-        if not terms or not all(map(math.isfinite, self.weights)):
+        if not self.weights or not all(map(math.isfinite, self.weights)):
             raise ValueError(
                 "SummedEnergy needs `terms`, at least one, of a finite weight and an "
                 f"energy, but got the weights {self.weights}."
