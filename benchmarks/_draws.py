@@ -14,6 +14,9 @@ from benchmarks._timing import Contestant, interleaved, is_installed, REPEATS
 _DIM = 10
 _CHAINS = 16
 _DRAWS = 1_000
+_WIDE = 5.0  # the spread of the start, where sequential Monte Carlo begins
+_TEMPERATURES = 20  # of sequential Monte Carlo, at most
+_STEP_SIZE = 0.3  # of its HMC, in units of the scales
 _STEPS = 5  # leapfrog steps of HMC: 8 of its step bring a whitened normal back
 
 
@@ -37,10 +40,15 @@ def draws() -> None:
         runs[f"BlackJAX, {name.upper()}"] = _blackjax(family, options)
     runs["equistein, es.HMC()"] = _ours(es.HMC(num_adapt=_DRAWS // 2))
     runs["equistein, MALA"] = _ours(es.MALA(0.1, num_adapt=_DRAWS // 2))
+    runs["equistein, SMC of HMC"] = _our_populations()
+    runs["BlackJAX, SMC of HMC"] = _blackjax_populations()
     if is_installed("numpyro", "NumPyro"):
         runs["NumPyro, NUTS"] = _numpyro()
     print(f"{_CHAINS} chains of {_DRAWS} draws, as many by half before them; a normal")
-    print(f"density in {_DIM} dimensions, scales 1 to 10; median of {REPEATS} runs")
+    print(
+        f"density in {_DIM} dimensions, scales 1 to 10; median of {REPEATS} runs. SMC:"
+    )
+    print(f"{_CHAINS} populations of {_DRAWS}, each step five moves")
     print(f"{'':<22}{'first, s':>10}{'later, s':>10}{'effective':>11}{'a second':>10}")
     found: dict[str, Any] = {}
 
@@ -75,7 +83,7 @@ def _effective(draws: np.ndarray) -> float:
 
 
 def _start() -> Any:
-    return 5 * jr.normal(jr.key(1), (_CHAINS, _DIM))
+    return _WIDE * jr.normal(jr.key(1), (_CHAINS, _DIM))
 
 
 def _ours(sampler: es.samplers.AbstractSampler) -> Callable:
@@ -109,6 +117,57 @@ def _blackjax(family: Any, options: dict[str, Any]) -> Callable:
             return jax.lax.scan(move, state, jr.split(key, _DRAWS))[1]
 
         return jax.vmap(chain)(jr.split(key, _CHAINS), _start())
+
+    return run
+
+
+def _our_populations() -> Callable:
+    wide = es.samplers.Normal(jnp.zeros(_DIM), _WIDE)
+    smc = es.AnnealedSMC(
+        es.HMC(num_leapfrogs=_STEPS), reference=wide, num_runs=_CHAINS, num_moves=5
+    )
+
+    def run(key):
+        start = jnp.zeros((_CHAINS * _DRAWS, _DIM))
+        with es.samplers.suppress_warnings():
+            samples = es.run(key, smc, _density, start, num_steps=_TEMPERATURES)
+        assert samples.summary["inverse_temperatures"].min() == 1
+        return samples.particles.reshape(_CHAINS, _DRAWS, _DIM)
+
+    return run
+
+
+def _blackjax_populations() -> Callable:
+    """Return adaptive tempering, whose moves know the scales as ours learn them."""
+    import blackjax
+    from blackjax.smc.resampling import systematic
+
+    wide = lambda x: -jnp.sum((x / _WIDE) ** 2) / 2
+    tuned = {
+        "step_size": jnp.array([_STEP_SIZE]),
+        "num_integration_steps": jnp.array([_STEPS]),
+        "inverse_mass_matrix": jnp.geomspace(1.0, 10.0, _DIM)[None] ** 2,
+    }  # fmt: skip
+    algorithm: Any = blackjax.adaptive_tempered_smc(
+        wide, lambda x: _density(x) - wide(x), blackjax.hmc.build_kernel(),
+        blackjax.hmc.init, tuned, systematic, 0.95, num_mcmc_steps=5,
+    )  # fmt: skip
+
+    @jax.jit
+    def run(key):
+        def population(key):
+            start_key, key = jr.split(key)
+            start = _WIDE * jr.normal(start_key, (_DRAWS, _DIM))
+
+            def step(carry):
+                index, state = carry
+                return index + 1, algorithm.step(jr.fold_in(key, index), state)[0]
+
+            unfinished = lambda carry: carry[1].tempering_param < 1
+            state = jax.lax.while_loop(unfinished, step, (0, algorithm.init(start)))[1]
+            return state.particles
+
+        return jax.lax.map(population, jr.split(key, _CHAINS))
 
     return run
 
