@@ -95,7 +95,10 @@ BAD = {  # what the tests of readers and of settings do not have
     ),
     "atoms alone": ("x.xyz", text(2 * "1\n\nO 0 0 0\n"), CLOUD, "index 0 has 1"),
     "too many atoms": (
-        "x.xyz", text(WATER + "201\n\n" + "".join(f"O {i} 0 0\n" for i in range(201))), CLOUD, "index 1 has 201",
+        "x.xyz",
+        text(WATER + "201\n\n" + "".join(f"O {i} 0 0\n" for i in range(201))),
+        CLOUD,
+        "index 1 has 201",
     ),
     "a temperature of what has no energy": (
         "x.xyz", text(9 * WATER), [*AT_300, "--purpose", "generation"], "--kelvin",
