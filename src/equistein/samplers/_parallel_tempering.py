@@ -42,7 +42,7 @@ from equistein.samplers._metropolis import HMC
 from equistein.samplers._steps import rms
 
 _WIDER = 2.0  # the reference than the target's chains, when both are known
-_MOST_SPREAD = 1.2  # of log weights: a quarter of the chains, or more, are chosen
+_MOST_SPREAD = 0.7  # of log weights: about half of the chains, or more, are chosen
 _MOST_GROWTH = 4.0  # of the target's spread in a round, that the next may repeat
 
 
