@@ -103,7 +103,8 @@ def write_frames(
         )
     trajectory = mdtraj.Trajectory(at, top)
     if cell is not None:
-        trajectory.unitcell_vectors = np.tile(np.array(cell) / 10, (len(at), 1, 1))
+        cell = np.array(cell) * np.sign(np.linalg.det(cell))  # the same, right-handed
+        trajectory.unitcell_vectors = np.tile(cell / 10, (len(at), 1, 1))
         axes, upper = np.linalg.qr(np.transpose(cell))  # in files a is along x
         trajectory.xyz = at @ (axes * np.sign(np.diag(upper)))
     trajectory.save(str(path))

@@ -88,6 +88,8 @@ def test_a_cell_of_any_orientation_is_written(tmp_path):
     images = np.array(list(np.ndindex(5, 5, 5))) - 2
     nearest = np.linalg.norm(gaps + images @ cell, axis=-1).min(axis=-1)
     assert np.allclose(10 * mdtraj.compute_distances(found, pairs), nearest, atol=0.02)
+    hands = [np.sign(np.linalg.det(x[:, 1:] - x[:, :1])) for x in (at, found.xyz)]
+    assert np.array_equal(*hands)  # the cell is left-handed, and nothing is mirrored
 
 
 def test_frames_of_other_atoms_are_not_written(frames, tmp_path):
