@@ -60,7 +60,7 @@ class Torsions(AbstractInternalCoordinates):
     4 is clockwise of 1, looking from 2 to 3.
 
     Args:
-        atoms: The four atoms of each angle, as `mdtraj.compute_phi` returns them.
+        atoms: The four atoms of each angle, as `mdtraj.compute_phi(frames)[0]`.
     """
 
     atoms: tuple[tuple[int, ...], ...]
@@ -123,7 +123,10 @@ def waves(atoms: Float[Array, "4 3"], num: int = 1) -> Float[Array, " function"]
 
 def _as_rows(name: str, rows: Any, num: int) -> tuple[tuple[int, ...], ...]:
     """Return rows of as many different atoms, or raise `ValueError`."""
-    found = np.asarray(rows)
+    try:
+        found = np.asarray(rows)
+    except ValueError:  # of other lengths, as all that `mdtraj.compute_phi` returns
+        found = np.zeros(0)
     good = found.ndim == 2 and found.shape[1] == num and found.dtype.kind in "iu"
     if not good or any(len(set(row)) < num or min(row) < 0 for row in found.tolist()):
         raise ValueError(

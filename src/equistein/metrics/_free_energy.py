@@ -43,6 +43,12 @@ class FreeEnergy(NamedTuple):
 
         The sets are truth values of the bins, such as `free.centers[0] < 0`.
         """
+        shapes = [np.shape(bins) for bins in (first, second)]
+        if shapes != [self.values.shape] * 2:
+            raise ValueError(
+                f"`difference` needs a truth value for each of {self.values.shape} "
+                f"bins, but got {shapes}."
+            )
         chances = [self.probabilities[bins].sum() for bins in (first, second)]
         left = [self.replicates[:, bins].sum(axis=1) for bins in (first, second)]
         with np.errstate(divide="ignore", invalid="ignore"):  # of a set without points
@@ -82,6 +88,10 @@ def free_energy(
             f"but returned {num}, or some are not finite."
         )
     each: Any = bins if is_pair else [bins] * num
+    for one in each:  # a number, or edges
+        widths = np.diff(np.asarray(one, float)) if np.ndim(one) else np.asarray(one)
+        if not widths.size or not np.all((widths > 0) & (widths < np.inf)):
+            raise ValueError(f"`bins` must be a number, or rising edges, not {one}.")
     edges = np.histogramdd(values, each)[1]
     histogram = lambda w: np.histogramdd(values, edges, weights=w[0])[0]
     whole, left = _jackknife(histogram, np.ones(1), *draws)

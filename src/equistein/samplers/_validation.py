@@ -223,7 +223,7 @@ def flatten_trees(
             f"{', '.join(kinds)}. `eqx.partition` sets constants apart."
         )
     batch = batches.pop()
-    dtype = leaves[0].dtype if len(kinds) == 1 else jnp.dtype(float)
+    dtype = jnp.result_type(leaves[0] if len(kinds) == 1 else float)
     flat = [jnp.asarray(x, dtype).reshape(*batch, -1) for x in leaves]
     zeros = lambda leaf: jnp.zeros(leaf.shape[num_axes:], dtype)
     _, unflatten = ravel_pytree(jax.tree.map(zeros, trees))
