@@ -126,7 +126,7 @@ def _as_rows(name: str, rows: Any, num: int) -> tuple[tuple[int, ...], ...]:
     try:
         found = np.asarray(rows)
     except ValueError:  # of other lengths, as all that `mdtraj.compute_phi` returns
-        found = np.zeros(0)
+        found = np.zeros((0, 0), int)
     good = found.ndim == 2 and found.shape[1] == num and found.dtype.kind in "iu"
     if not good or any(len(set(row)) < num or min(row) < 0 for row in found.tolist()):
         raise ValueError(

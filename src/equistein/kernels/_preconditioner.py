@@ -1,13 +1,16 @@
 """Preconditioners: the shape of a density, learned from a population of points."""
 
 import math
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
@@ -19,6 +22,7 @@ _LEAST, _MOST = 1e-4, 1e4  # that a variance changes by in one update
 _USUAL = 4.0  # squared distance a dimension, at most, that has all its weight
 _FITS = 3  # updates: each shrinks towards the one before
 _NARROW = 1e-4  # width, at least, of the widest
+_ROUNDED = 1e-4  # of a projection, in single precision
 _AVERAGED = 64  # elements of a group, at most, that a covariance is averaged over
 
 
@@ -107,6 +111,33 @@ class Preconditioner(eqx.Module):
         most = jnp.max(widths)
         widths = jnp.maximum(widths, _NARROW * jnp.where(most > 0, most, 1))
         return cls.unit(center).scaled(widths)
+
+    @classmethod
+    def of_subspace(
+        cls, project: Callable[[Point], Point], shape: tuple[int, ...]
+    ) -> "Preconditioner":
+        """Return that of coordinates in an orthonormal basis of a subspace.
+
+        Raises `ValueError` if the projection onto it is not linear and orthogonal.
+        """
+        size = math.prod(shape)
+        zero, ones = np.zeros(()), np.ones(size)
+        # The subspace's dimension is a shape, so the basis cannot be traced.
+        with jax.ensure_compile_time_eval():
+            matrix = np.asarray(jax.jacfwd(project)(jnp.zeros(shape)), float)
+            probe = np.linspace(-1.0, 2.0, size)
+            image = np.ravel(project(jnp.asarray(probe.reshape(shape), float)))
+        matrix = matrix.reshape(size, size)
+        values, vectors = np.linalg.eigh(matrix)
+        basis = vectors[:, values > 0.5]
+        gaps = matrix - basis @ basis.T, image - matrix @ probe
+        if not basis.shape[1] or not all(np.max(np.abs(g)) < _ROUNDED for g in gaps):
+            raise ValueError(
+                "`project` must be a linear orthogonal projection, as the one that "
+                f"moves the center of mass to the origin, but got {project!r}."
+            )
+        parts = 0 * ones, basis, basis.T, zero, ones[: basis.shape[1]]
+        return cls(*map(on_device, parts))
 
     def push(self, z: Float[Array, " dim"]) -> Point:
         """Return $F z$, a difference of points."""

@@ -12,10 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 from scipy.special import stdtrit
 
-from equistein._check_arguments import (
-    accept_integer_key,
-    check_arguments,
-)
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import cond_if_any_run
@@ -38,12 +35,14 @@ from equistein.samplers._markov_chains import (
 from equistein.samplers._metropolis import HMC
 from equistein.samplers._steps import check_fraction, rms
 
-_PILOTS = 4  # at most, to learn the reference
-_PILOT_ESS = 0.7  # times the effective sample size aimed at, in a pilot
+_PILOTS, _GROWS = 4, 1.1  # at most, to learn the reference
+_PILOT_ESS, _MOST_ESS = 0.67, 0.99  # aimed at by a pilot, and after it at most
+_NUM_ADAPT = 50  # where the number of steps is not known
 _WIDER, _MOST_GROWTH = 2.0, 4.0  # the reference than particles, that widths grow again
-_MOST_RUNS, _FEWEST_RUNS = 8, 4  # by default
+_MOST_RUNS = 8  # by default, and at least four
 _MOST_MOVES = 20  # a step, where particles do not forget where they were
 _FORGOTTEN = 0.1  # largest correlation of a coordinate before and after the moves
+_RUN = "run"  # an axis, over which choices are alike: a run's own would bias log Z
 _SLOW = 0.01  # change of that correlation in a move that is none
 
 
@@ -58,6 +57,9 @@ class SMCState(eqx.Module):
     parameters: ChainParameters
     reference: PyTree
     pilots: Int[Array, ""]  # left, to learn the reference
+    num_adapt: Int[Array, ""]
+    ess_fraction: Scalar  # aimed at
+    num_temperatures: Int[Array, ""]  # since the beginning, or of the last pilot
     begins: Bool[Array, ""]  # at the reference, in the next step
     landed: Particles  # when all runs had reached the target; infinite before
     evaluations: Int[Array, ""]
@@ -96,8 +98,10 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     before the target is reached, the particles are those of a hotter density:
     `Samples.summary` holds the inverse temperature, the weights and log Z.
 
-    The default reference is learned: pilots go the same way with fewer temperatures,
-    until the reference is about twice as wide as the particles that arrive.
+    The default reference is learned in the first `num_adapt` steps: pilots go the same
+    way with fewer temperatures and move on at the target. The reference becomes twice
+    as wide as their particles. Then twice as many steps go along the path, or fewer, so
+    that a longer run has a smaller error.
 
     The particles are `num_runs` independent populations, whose estimates of Z give its
     error. The start only says how many there are and, without `reference`, where.
@@ -111,7 +115,10 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         num_runs: The number of populations, which divides that of the particles; by
             default at most eight and at least four.
         num_moves: The number of moves a step; None until the particles have forgotten.
-        ess_fraction: The conditional effective sample size aimed at.
+        num_adapt: The number of steps that learn the reference, if it is; by default a
+            quarter of a run's.
+        ess_fraction: The conditional effective sample size aimed at; by default that of
+            as many steps as above, at most .99, and .95 where no reference is learned.
 
     References:
         Del Moral, Doucet and Jasra (2006), Sequential Monte Carlo samplers; Zhou,
@@ -123,23 +130,27 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     reference: AbstractReference | None = None
     num_runs: int | None = None
     num_moves: int | None = None
-    ess_fraction: float = 0.95
+    num_adapt: int | Int[Array, ""] | None = None
+    ess_fraction: float | None = None
     reaches_reference: bool = eqx.field(default=True, init=False)
     reach: ClassVar[float] = 3.0
+    adapts: ClassVar[int] = 4
 
     def __check_init__(self):
-        given = {"num_runs": self.num_runs, "num_moves": self.num_moves}
-        given = {name: number for name, number in given.items() if number is not None}
-        check_integers("AnnealedSMC", **given)
-        check_fraction("AnnealedSMC", ess_fraction=self.ess_fraction)
+        for name in ("num_runs", "num_moves", "num_adapt"):
+            if not isinstance(given := getattr(self, name), jax.Array | None):
+                check_integers("AnnealedSMC", **{name: given})
+        if self.ess_fraction is not None:
+            check_fraction("AnnealedSMC", ess_fraction=self.ess_fraction)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SMCState:
         """Build the state; the first step replaces the particles by the reference's."""
         num, num_runs = len(particles), self.num_runs
         if num_runs is None:
-            some = range(_MOST_RUNS, _FEWEST_RUNS - 1, -1)
-            fits = (r for r in some if num % r == 0 and num >= 2 * r)
-            num_runs = next(fits, _FEWEST_RUNS)
+            fits = (
+                r for r in range(_MOST_RUNS, 4, -1) if num % r == 0 and num >= 2 * r
+            )
+            num_runs = next(fits, 4)
         if num % num_runs or num < 2 * num_runs:
             raise ValueError(
                 f"AnnealedSMC needs at least two `particles` for each of its "
@@ -149,13 +160,15 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         parameters, base = self._parameters(x, num_runs), self._base(x)
         pilots = _PILOTS if isinstance(base, FittedNormal) else 0
         zero, of_runs = jnp.zeros((), int), jnp.zeros(num_runs, x.dtype)
+        num_adapt = _NUM_ADAPT if self.num_adapt is None else self.num_adapt
+        size = _PILOT_ESS if pilots else self.ess_fraction or 0.95
         walkers = jax.vmap(GeometricPath(log_density, base).evaluate)(x)
-        by_run = lambda leaf: leaf.reshape(num_runs, -1, *leaf.shape[1:])
-        walkers = jax.tree.map(by_run, walkers)
+        walkers = _by_run(walkers, num_runs)
         return SMCState(
             x, walkers, jnp.full_like(walkers.value, -math.log(num // num_runs)),
             of_runs, of_runs, parameters, eqx.filter(base, eqx.is_array), zero + pilots,
-            jnp.ones((), bool), jnp.full_like(x, jnp.inf), zero + 1, zero,
+            zero + num_adapt, jnp.asarray(size, x.dtype), zero, jnp.ones((), bool),
+            jnp.full_like(x, jnp.inf), zero + 1, zero,
         )  # fmt: skip
 
     def log_densities(self, state: SMCState) -> Float[Array, " particle"]:
@@ -167,16 +180,14 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     ) -> tuple[SMCState, SMCInfo]:
         path = self._path(log_density, state.particles, state.reference)
         draw_key, *keys = jr.split(key, 1 + len(state.log_normalizers))
-        shape = state.walkers.value.shape
 
         def drawn():  # in the first step the walkers are samples of the reference
-            walkers = path.start(draw_key, shape[0] * shape[1], state.particles.dtype)
-            by_run = lambda leaf: leaf.reshape(*shape, *leaf.shape[1:])
-            return jax.tree.map(by_run, walkers)
+            num, dtype = len(state.particles), state.particles.dtype
+            return _by_run(path.start(draw_key, num, dtype), len(keys))
 
         walkers = cond_if_any_run(state.begins, drawn, state.walkers)
         runs, (shares, rates, spent, undefined) = jax.vmap(
-            lambda *run: self._one_run(path, state.pilots > 0, *run)
+            lambda *run: self._one_run(path, state.ess_fraction, *run), axis_name=_RUN
         )(
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
             state.log_normalizers, state.parameters,
@@ -187,11 +198,13 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
         evaluations = state.evaluations + spent + state.begins.astype(int)
-        lands = jnp.all(betas == 1) & jnp.any(state.inverse_temperatures < 1)
+        below = jnp.any(state.inverse_temperatures < 1)
+        lands = jnp.all(betas == 1) & below
         new = SMCState(
             x, walkers, log_weights, betas, log_z, parameters, state.reference,
-            state.pilots, jnp.zeros((), bool), jnp.where(lands, x, state.landed),
-            evaluations, state.step + 1,
+            state.pilots, state.num_adapt, state.ess_fraction,
+            state.num_temperatures + below.astype(int), jnp.zeros((), bool),
+            jnp.where(lands, x, state.landed), evaluations, state.step + 1,
         )  # fmt: skip
         if isinstance(path.reference, FittedNormal):
             new = self._after_pilot(new, path.reference)
@@ -230,38 +243,48 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
     def _after_pilot(self, state: SMCState, reference: FittedNormal) -> SMCState:
         """Return the state at the beginning again, if a pilot is at the target."""
-        # The reference is around the particles, twice as wide, and more where they are
-        # wider than the last one: then another pilot follows.
-        ends = (state.pilots > 0) & jnp.all(state.inverse_temperatures == 1)
+        # The first has half of the time. The reference is twice as wide as the
+        # particles, and more where they are wider than the last one: then, and after
+        # the first, another pilot follows.
+        first = state.pilots == _PILOTS
+        is_time = state.step >= state.num_adapt // jnp.where(first, 2, 1)
+        arrives = jnp.all(state.inverse_temperatures == 1)
+        ends = (state.pilots > 0) & arrives & is_time
 
         def learned():
             old, x = reference.metric, state.particles
             metric = old.updated(old.sums(x), len(x))
             wider = _WIDER * jnp.clip(metric.growth, 1, _MOST_GROWTH)
-            left = jnp.where(jnp.max(metric.growth) > 1, state.pilots - 1, 0)
+            more = (jnp.max(metric.growth) > _GROWS / _WIDER) | first
+            left = jnp.where(more, state.pilots - 1, 0)
             return reference.refit(metric.scaled(wider)), left
 
         arrays, pilots = cond_if_any_run(ends, learned, (state.reference, state.pilots))
-        none = lambda leaf: jnp.where(ends, jnp.zeros_like(leaf), leaf)
         equal = jnp.full_like(state.log_weights, -math.log(state.log_weights.shape[1]))
+        # The number of temperatures is as 1 / sqrt(1 - size).
+        num, wanted = state.num_temperatures, jnp.maximum(2 * state.num_adapt, 1)
+        share = num.astype(equal.dtype) / wanted.astype(equal.dtype)
+        size = jnp.clip(1 - (1 - _PILOT_ESS) * share**2, _PILOT_ESS, _MOST_ESS)
+        size = jnp.where(pilots == 0, self.ess_fraction or size, _PILOT_ESS)
+        none = lambda leaf: jnp.where(ends, jnp.zeros_like(leaf), leaf)
         return dataclasses.replace(
             state,
             reference=arrays,
             pilots=pilots,
+            ess_fraction=jnp.where(ends, size, state.ess_fraction),
+            num_temperatures=none(state.num_temperatures),
             begins=ends,
             log_weights=jnp.where(ends, equal, state.log_weights),
             inverse_temperatures=none(state.inverse_temperatures),
             log_normalizers=none(state.log_normalizers),
         )
 
-    def _one_run(
-        self, path, is_pilot, key, walkers, log_weights, beta, log_z, parameters
-    ):
+    def _one_run(self, path, size, key, walkers, log_weights, beta, log_z, parameters):
         """Weigh, choose and move the particles of one run."""
         # Returns what the state holds of it, and what the info is made of.
         choose_key, key = jr.split(key)
-        size = jnp.where(is_pilot, _PILOT_ESS, 1.0) * self.ess_fraction
         new_beta = next_temperature(walkers.log_ratio, log_weights, beta, size)
+        new_beta = jax.lax.pmean(new_beta, _RUN)
         gains = jnp.where(new_beta > beta, (new_beta - beta) * walkers.log_ratio, 0)
         log_weights = log_weights + gains
         log_z = log_z + jax.nn.logsumexp(log_weights)
@@ -298,7 +321,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             )
             rate = jnp.mean(chances)
             new = rate, jnp.mean(spent.astype(begun.dtype)), jnp.sum(~defined)
-            now = jnp.max(jnp.mean(begun * _standardized(walkers.point), axis=0))
+            each = jnp.mean(begun * _standardized(walkers.point), axis=0)
+            now = jnp.max(jax.lax.pmean(each, _RUN))
             totals = jax.tree.map(jnp.add, totals, new)
             parameters = self.inner.adapt(parameters, rate)
             return walkers, parameters, count + 1, before, now, totals
@@ -308,6 +332,11 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         end = jax.lax.while_loop(unfinished, move, start)
         walkers, parameters, count, *_, totals = end
         return walkers, parameters, count, totals
+
+
+def _by_run(tree: PyTree, num_runs: int) -> PyTree:
+    """Return arrays of all particles as those of (run, member of the run)."""
+    return jax.tree.map(lambda x: x.reshape(num_runs, -1, *x.shape[1:]), tree)
 
 
 def _with_metrics(

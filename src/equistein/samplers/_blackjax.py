@@ -6,10 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Int
 
-from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
 from equistein._extras import require
 from equistein._numbers import check_integers
@@ -24,42 +22,11 @@ from equistein.samplers._markov_chains import (
 )
 from equistein.samplers._steps import check_projection, identity, Schedule
 
-_TOLERANCE = 1e-4  # of a projection in single precision
 _OPTIONS = {  # the option of each algorithm's move, and its default
     "hmc": ("num_integration_steps", None),
     "nuts": ("max_num_doublings", 10),
     "adjusted_mclmc": ("integration_steps_params", (2,)),
 }
-
-
-def subspace_metric(
-    project: Callable[[Point], Point], shape: tuple[int, ...]
-) -> Preconditioner:
-    """Return the map from coordinates on a subspace, in an orthonormal basis.
-
-    Raises `ValueError` if the projection is not linear and orthogonal.
-    """
-    size = math.prod(shape)
-    zero, ones = np.zeros(()), np.ones(size)
-    if project is identity:
-        return Preconditioner(*map(on_device, (0 * ones, ones, ones, zero, ones)))
-    # The subspace's dimension is a shape, so the basis cannot be traced.
-    with jax.ensure_compile_time_eval():
-        matrix = np.asarray(jax.jacfwd(project)(jnp.zeros(shape)), float)
-        probe = np.linspace(-1.0, 2.0, size)
-        image = np.ravel(project(jnp.asarray(probe.reshape(shape), float)))
-    matrix = matrix.reshape(size, size)
-    values, vectors = np.linalg.eigh(matrix)
-    basis = vectors[:, values > 0.5]
-    gaps = matrix - basis @ basis.T, image - matrix @ probe
-    if not basis.shape[1] or not all(np.max(np.abs(g)) < _TOLERANCE for g in gaps):
-        raise ValueError(
-            "from_blackjax needs a `project` that is a linear orthogonal projection, "
-            "as the one that moves the center of mass to the origin, but got "
-            f"{project!r}."
-        )
-    parts = 0 * ones, basis, basis.T, zero, ones[: basis.shape[1]]
-    return Preconditioner(*map(on_device, parts))
 
 
 class BlackJAXChains(AbstractMarkovChains):
@@ -85,7 +52,7 @@ class BlackJAXChains(AbstractMarkovChains):
         from blackjax.mcmc.hmc import HMCState  # the state of all three algorithms
 
         shape, dtype = walker.point.shape, walker.point.dtype
-        metric = parameters.metric or subspace_metric(self.project, shape)
+        metric = parameters.metric or self._coordinates(shape)
         # BlackJAX moves z, from 0, in JAX's default precision.
         metric = jax.tree.map(lambda leaf: leaf.astype(float), metric)
         tempered = path.at(beta)
@@ -132,12 +99,17 @@ class BlackJAXChains(AbstractMarkovChains):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("from_blackjax", self.project, shape)
-        dim = len(subspace_metric(self.project, shape).inverse)
+        dim = len(self._coordinates(shape).inverse)
         if self.algorithm == "adjusted_mclmc" and dim < 2:
             raise ValueError(
                 f"blackjax.{self.algorithm} turns its velocity and needs at least two "
                 "dimensions, but points have one."
             )
+
+    def _coordinates(self, shape: tuple[int, ...]) -> Preconditioner:
+        if self.project is identity:
+            return Preconditioner.unit(jnp.zeros(math.prod(shape)))
+        return Preconditioner.of_subspace(self.project, shape)
 
 
 @check_arguments

@@ -284,7 +284,9 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     inner: eqx.AbstractVar[AbstractMarkovChains]
     reference: eqx.AbstractVar[AbstractReference | None]
     reaches_reference: eqx.AbstractVar[bool]
+    num_adapt: eqx.AbstractVar[int | Int[Array, ""] | None]
     reach: ClassVar[float] = 1.0  # times the spread of the start, of that reference
+    adapts: ClassVar[int] = 2  # as a part of a run: half of it
 
     def __check_init__(self):
         if self.inner.annealing is not None:
@@ -318,6 +320,16 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "it must be finite, or minus infinity where the density is zero, and "
                 "the `reference` must meet its support."
             )
+
+    def for_steps(self, num_steps: int) -> "AbstractPathSampler":
+        """Return this sampler for a run, of which a part adapts."""
+        if self.num_adapt is not None:
+            return self
+        number, is_none = (
+            on_device(np.asarray(num_steps // self.adapts)),
+            lambda x: x is None,
+        )
+        return eqx.tree_at(lambda s: s.num_adapt, self, number, is_leaf=is_none)
 
     def scale_steps(self, factor: float | Scalar) -> "AbstractPathSampler":
         """Return this sampler with the inner one's step sizes multiplied."""

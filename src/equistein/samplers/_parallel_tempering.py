@@ -154,13 +154,6 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         self.reference = reference
         self.num_adapt = num_adapt
 
-    def for_steps(self, num_steps: int) -> "ParallelTempering":
-        if self.num_adapt is not None:
-            return self
-        half = on_device(np.asarray(num_steps // 2))
-        is_none = lambda leaf: leaf is None
-        return eqx.tree_at(lambda s: s.num_adapt, self, half, is_leaf=is_none)
-
     def init(self, particles: Particles, log_density: LogDensity) -> TemperingState:
         """Build the state; every ladder starts at its particle throughout."""
         x = jax.vmap(self.inner.project)(particles)

@@ -29,7 +29,7 @@ _CHAINS, _DRAWS = 4, 20  # that R-hat takes at least
 _EFFECTIVE = 0.1  # of the particles
 _INDEPENDENT = 8  # draws of a chain, at least
 _ERRORS, _NATS = 3.0, 0.1  # by which the halves of a run may differ
-_SPREAD = 1.0  # nats, of independent populations
+_SPREAD, _POPULATIONS = 1.0, 0.25  # nats, of log Z from chains, from populations
 _GROWTH = 2.0  # of a width in the last round
 _NARROW = 2.5  # times as wide as the start is the target, everywhere
 _REFUSED = 0.97  # of the swaps of a pair
@@ -98,18 +98,15 @@ def suppress_warnings(about: str = "") -> Iterator[None]:
 def collect_warnings() -> Iterator[dict[str, None]]:
     """Collect the sampling warnings of the block, each text once, silently."""
     collected: dict[str, None] = {}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SamplingWarning)
-        show = warnings.showwarning
-
-        def collect(message, category, *where, **options):
-            if issubclass(category, SamplingWarning):
-                collected[str(message)] = None
-            else:
-                show(message, category, *where, **options)
-
-        warnings.showwarning = collect
         yield collected
+    for each in caught:
+        if issubclass(each.category, SamplingWarning):
+            collected[str(each.message)] = None
+        else:
+            where = each.filename, each.lineno
+            warnings.warn_explicit(each.message, each.category, *where)
 
 
 def _warnings_of_run(samples: Samples, start: np.ndarray) -> Iterator[str]:
@@ -322,7 +319,7 @@ def _of_halves(summary: dict[str, Any]) -> Iterator[str]:
 def _of_populations(summary: dict[str, Any]) -> Iterator[str]:
     """Warn if populations disagree, or did not reach the target."""
     each = np.asarray(summary["log_z_of_runs"], float)
-    if len(each) > 1 and np.std(each, ddof=1) > _SPREAD:
+    if len(each) > 1 and np.std(each, ddof=1) > _POPULATIONS:
         yield (
             f"the populations have log Z from {each.min():.2f} to {each.max():.2f}: "
             "take more particles, or `es.ParallelTempering()`."

@@ -77,6 +77,23 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     assert error_of_share(broken) > 4.5
 
 
+@pytest.mark.parametrize("is_right", [True, False])
+def test_pilots_go_on_until_they_spread_no_more(is_right, monkeypatch, fresh_code):
+    def banana(point):  # y has a width of 14.3
+        x, y = point
+        return -((1 - x) ** 2) / 20 - 5 * (y - x**2) ** 2
+
+    if not is_right:
+        monkeypatch.setattr(_annealed_smc, "_PILOTS", 1)
+    start = 2 * jr.normal(jr.key(1), (2048, 2))
+    state = run(jr.key(0), AnnealedSMC(), banana, start, num_steps=200).state
+    reference = state.reference.metric
+    assert (np.sqrt(reference.covariance[1, 1]) > 1.5 * 14.3) == is_right
+    # The steps along the path are more than by default, and still enough.
+    assert state.ess_fraction > 0.95
+    assert np.all(state.inverse_temperatures == 1)
+
+
 def test_particles_must_divide_among_the_runs(key):
     with pytest.raises(ValueError, match="`particles`"):
         run(key, SAMPLER, two_modes, jr.normal(key, (20, 2)), num_steps=1)

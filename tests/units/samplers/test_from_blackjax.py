@@ -11,6 +11,7 @@ import pytest
 import scipy.stats
 
 from equistein.groups import PointCloud
+from equistein.kernels import Preconditioner
 from equistein.samplers import (
     AnnealedSMC,
     from_blackjax,
@@ -20,7 +21,6 @@ from equistein.samplers import (
     run,
     SamplingWarning,
 )
-from equistein.samplers._blackjax import subspace_metric
 
 CHAINS = 4_000
 CLOUD, SMALL = PointCloud("CCCC", 2), PointCloud("CCO", 2)
@@ -296,7 +296,7 @@ def test_points_that_do_not_fit_are_refused(options, shape, words, key):
 
 
 def test_the_basis_is_orthonormal_and_spans_the_image(key):
-    metric = subspace_metric(SMALL.project, (3, 2))
+    metric = Preconditioner.of_subspace(SMALL.project, (3, 2))
     basis = np.asarray(metric.factor)
     assert basis.shape == (6, 4)
     assert np.allclose(basis.T @ basis, np.eye(4), atol=1e-12)
@@ -306,7 +306,7 @@ def test_the_basis_is_orthonormal_and_spans_the_image(key):
 
 
 def test_a_basis_is_found_while_compiling(key):
-    push = jax.jit(lambda z: subspace_metric(SMALL.project, (3, 2)).push(z))
+    push = jax.jit(lambda z: Preconditioner.of_subspace(SMALL.project, (3, 2)).push(z))
     there = push(jr.normal(key, (4,))).reshape(3, 2)
     assert np.allclose(there, SMALL.project(there), atol=1e-12)
 
@@ -323,4 +323,4 @@ def test_a_basis_is_found_while_compiling(key):
 )
 def test_what_has_no_coordinates_is_refused(project):
     with pytest.raises(ValueError, match="`project`"):
-        subspace_metric(project, (3,))
+        Preconditioner.of_subspace(project, (3,))
