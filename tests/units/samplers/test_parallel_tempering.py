@@ -273,6 +273,7 @@ def banana(point):
     return -((1 - x) ** 2) / 20 - 5 * (y - x**2) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resampled", [True, False])
 def test_a_narrower_reference_sends_no_chains_into_the_tails(
     resampled, monkeypatch, fresh_code
