@@ -186,7 +186,7 @@ def value_of(features, point):
 
 @eqx.filter_jit
 def with_derivatives(features, points):
-    """Return values, slopes and Laplacians; those that have a method of their own twice."""
+    """Return values, slopes, Laplacians, and again what has its own method."""
     others = [name for name in ("jacobian", "laplacian") if has_own(features, name)]
 
     def each(x):
