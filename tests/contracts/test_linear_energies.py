@@ -17,7 +17,16 @@ POWERS = (1.0, 2.0, 3.0, 4.0)
 
 @pytest.fixture(scope="module")
 def wells():
-    return np.asarray(DOUBLE_WELL.sample(jr.key(0), 4_000, num_steps=500))
+    """Ends of Metropolis chains."""
+    rng, log_density = np.random.default_rng(0), batched(DOUBLE_WELL.log_density)
+    points = 2 * rng.normal(size=(4_000, 4, 2))
+    values = np.asarray(log_density(points))
+    for _ in range(500):
+        moved = points + 0.35 * rng.normal(size=points.shape)
+        heights = np.asarray(log_density(moved))
+        taken = np.log(rng.random(len(points))) < heights - values
+        points[taken], values = moved[taken], np.where(taken, heights, values)
+    return points - points.mean(axis=1, keepdims=True)
 
 
 class Quadratics(es.features.AbstractFeatures):

@@ -25,7 +25,7 @@ def liquid(tmp_path_factory):
     edges = SIGMA * np.array(FLUID.group.cell)
     write_xyz(path, ["Ar"] * 20, SIGMA * points, cell=edges)
     data = Dataset.of_molecules(read_frames(path), str(path))
-    scores = jax.vmap(jax.grad(FLUID.log_density))(jnp.asarray(points))
+    scores = jax.jit(jax.vmap(jax.grad(FLUID.log_density)))(points)
     forces = BOLTZMANN * KELVIN / SIGMA * np.asarray(scores)
     return dataclasses.replace(data, forces=forces, kelvin=KELVIN, num_held_out=40)
 
