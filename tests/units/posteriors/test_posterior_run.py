@@ -155,16 +155,16 @@ def test_a_density_that_is_no_scalar_is_refused(value, key, unchecked):
         posterior.pilot(key)
 
 
-@pytest.mark.parametrize("gap", [0.5, 3.1416])
-def test_angles_all_around_a_circle_have_no_mean(gap):
+def test_angles_all_around_a_circle_have_no_mean():
     parameters = Parameters({"angle": 0.0}, periodic={"angle": 6.2832})
     posterior = Posterior(lambda tree: jnp.cos(tree["angle"]), parameters)
     made = posterior.run(0, es.MALA(0.1), num_chains=4, num_steps=8, num_draws=2)
-    points = jnp.asarray([[[0.0], [gap]]] * 4)
-    with collect_warnings() as found:
-        mean = dataclasses.replace(made, points=points).mean("angle")
-    assert bool(found) == (gap > 3)
-    assert gap > 3 or abs(mean - gap / 2) < 1e-3
+    for gap in (0.5, 3.1416):
+        points = jnp.asarray([[[0.0], [gap]]] * 4)
+        with collect_warnings() as found:
+            mean = dataclasses.replace(made, points=points).mean("angle")
+        assert bool(found) == (gap > 3)
+        assert gap > 3 or abs(mean - gap / 2) < 1e-3
 
 
 def modes(gap):
