@@ -34,7 +34,10 @@ def on_device(data):
     return dataclasses.replace(data, points=jnp.asarray(data.points))
 
 
-@pytest.mark.parametrize(("given", "limit"), [(True, 0.03), (False, 0.3)])
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [(True, 0.03), pytest.param(False, 0.3, marks=pytest.mark.slow)],
+)
 def test_forces_of_a_liquid_are_learned_from_its_frames(liquid, given, limit):
     assert isinstance(liquid.group, es.groups.PeriodicCloud)
     data = on_device(liquid)

@@ -57,6 +57,7 @@ def test_the_evidence_is_that_of_the_density_given(samples, shift, passes):
     assert (gap < 4 * samples.log_evidence_error) == passes
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_posterior(samples):
     values = samples.named
     assert values["mean"].shape == (8, 60, 2)
@@ -180,7 +181,10 @@ def modes(gap):
 SMALL = {"num_steps": 1_000, "num_draws": 50, "num_chains": 16}
 
 
-@pytest.mark.parametrize(("gap", "choice"), [(1.0, "HMC"), (6.0, "tempering")])
+@pytest.mark.parametrize(
+    ("gap", "choice"),
+    [(1.0, "HMC"), pytest.param(6.0, "tempering", marks=pytest.mark.slow)],
+)
 def test_without_evidence_hmc_samples_what_its_chains_cross(gap, choice, key):
     start = {"x": 4 * jr.normal(jr.key(7), (16, 2))}
     samples = modes(gap).run(key, evidence=False, start=start, **SMALL)

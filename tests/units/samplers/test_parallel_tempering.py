@@ -84,6 +84,7 @@ def test_a_ladder_of_kelvins_is_relative_to_the_first():
     assert np.allclose(300 / sampler.inverse_temperatures, [300, 600, 1200])
 
 
+@pytest.mark.slow
 def test_ladder_adapts_until_all_neighbors_refuse_equally(tempered):
     rejections = tempered.summary["rejections"]
     assert np.all(np.abs(rejections - rejections.mean()) < 0.1)

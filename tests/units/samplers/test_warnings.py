@@ -109,7 +109,7 @@ def wide(x):
 def test_a_start_narrower_than_the_target_everywhere_is_warned_of(sampler, width):
     start = width * jr.normal(jr.key(0), (64, 2))
     with collect_warnings() as found:
-        es.run(0, sampler, wide, start, num_steps=400)
+        es.run(0, sampler, wide, start, num_steps=200)
     assert any("began in a place" in text for text in found) == (width < 1)
 
 
