@@ -167,9 +167,9 @@ def test_coinciding_particles_stay_finite(sampler, key):
 # ------------------------------------------------------------ BlackJAX's form
 
 
-@every_sampler_costly_ones_slow
-def test_blackjax_form_is_the_same_step(sampler, key):
-    x = start(key)
+@pytest.mark.parametrize("name", ["svgd", "mala"])
+def test_blackjax_form_is_the_same_step(name, key):
+    sampler, x = SAMPLERS[name], start(key)
     algorithm = as_blackjax(sampler, log_density)
     state, info = jax.jit(algorithm.step)(key, algorithm.init(x))
     expected, expected_info = one_step(sampler, key, sampler.init(x, log_density))
