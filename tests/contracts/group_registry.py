@@ -124,6 +124,16 @@ def compiled(group, method):
 
 
 @functools.cache
+def _orbit(group):
+    return jax.jit(group.orbit)
+
+
+def orbit(group, point):
+    """Return the orbit of a finite group, compiled once for it."""
+    return np.asarray(_orbit(group)(point))
+
+
+@functools.cache
 def _sampler(group, num):
     return jax.jit(lambda key: group.sample(key, num))
 
@@ -153,7 +163,7 @@ def reflects(group):
 def are_elements(group, elements, point):
     """Whether all are elements of the group, told by what they do to a point."""
     if group.order is not None:
-        gaps = move(group, elements, point)[:, None] - np.asarray(group.orbit(point))
+        gaps = move(group, elements, point)[:, None] - orbit(group, point)
         return np.all(np.min(np.max(np.abs(flat(gaps, 2)), axis=2), axis=1) < 1e-12)
     if isinstance(group, TorusTranslations):
         return np.all(np.isfinite(elements))

@@ -184,73 +184,72 @@ def value_of(features, point):
     return features(point)
 
 
-@every_map
-def test_features_are_constant_on_the_orbits(features, shape, num, group, key):
-    assert features.group(shape) == group
-    point_key, element_key = jr.split(key)
-    x = normal(point_key, shape)
-    orbit = move(group, sample(group, element_key, 6), x)
-    values = np.asarray(jax.jit(jax.vmap(features))(orbit))
-    assert values.shape == (6, num)
-    assert np.allclose(values, np.asarray(value_of(features, x)), atol=1e-12)
+@eqx.filter_jit
+def with_derivatives(features, points):
+    """Return values, slopes, Laplacians, and again what has its own method."""
+    others = [name for name in ("jacobian", "laplacian") if has_own(features, name)]
+
+    def each(x):
+        alone = [getattr(features, name)(x) for name in others]
+        return features(x), *features.derivatives(x), *alone
+
+    values, slopes, laplacians, *alone = jax.vmap(each)(points)
+    return values, slopes, laplacians, dict(zip(others, alone, strict=True))
+
+
+def has_own(features, name):
+    """Whether a map replaces a method that all have."""
+    return getattr(type(features), name) is not getattr(AbstractFeatures, name)
 
 
 @every_map
-def test_features_tell_most_points_apart(features, shape, num, group, key):
-    x, y = (value_of(features, z) for z in np.asarray(jr.normal(key, (2, *shape))))
-    assert np.max(np.abs(np.asarray(x) - np.asarray(y))) > 1e-3
-
-
-@every_map
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_features_are_smooth_and_the_laplacian_is_the_trace_of_the_hessian(
-    features, shape, num, group, dtype, key
+def test_features_are_constant_on_the_orbits_and_have_their_derivatives(
+    features, shape, num, group, key
 ):
-    points = np.array(normal(key, (7, *shape)), dtype)
-    points[0] = 0
+    assert features.group(shape) == group
+    x, y = np.asarray(normal(key, (2, *shape)))
+    orbit = move(group, sample(group, key), x)
+    centers = np.stack([x, 1e-3 * y])  # the second inside the smoothing length
+    step = np.array([1e-5, 1e-7]).reshape(-1, *[1] * (x.ndim + 1))
+    steps = step * np.eye(x.size).reshape(-1, *shape)
+    around = np.stack([centers[:, None] + steps, centers[:, None] - steps])
+    edge = np.stack([0 * x, y])
     if len(shape) == 2:  # two particles meet
-        points[1, 1] = points[1, 0]
-    points[3] *= 1e-3  # inside the smoothing length
+        edge[1, 1] = edge[1, 0]
+    parts = [centers, y[None], orbit, edge, around.reshape(-1, *shape)]
+    points = np.concatenate(parts)
+    *found, alone = jax.tree.map(np.asarray, with_derivatives(features, points))
+    values, slopes, laplacians = found
+    assert values.shape == laplacians.shape == (len(points), num)
+    assert slopes.shape == (*values.shape, x.size)
+    assert np.allclose(values[3 : 3 + len(orbit)], values[0], atol=1e-12)
+    assert np.max(np.abs(values[0] - values[2])) > 1e-3
+    assert all(np.all(np.isfinite(array)) for array in found)
+    for name, array in alone.items():
+        assert np.allclose(array, {"jacobian": slopes, "laplacian": laplacians}[name])
 
-    @jax.jit
-    @jax.vmap
-    def all_of(x):
-        if dtype is np.float32:
-            return features.laplacian(x), features.jacobian(x), features(x)
-        hessian = jax.hessian(features)(x).reshape(num, x.size, x.size)
-        return features.laplacian(x), jnp.trace(hessian, axis1=1, axis2=2)
+    def differences(array):
+        ends = array[-4 * x.size :].reshape(2, 2, x.size, *array.shape[1:])
+        width = 2 * step.reshape(-1, *[1] * array.ndim)
+        return (ends[0] - ends[1]) / width  # center, coordinate, feature
 
-    found = all_of(points)
-    assert found[0].shape == (7, num)
-    for array in found:
-        assert array.dtype == dtype
-    if dtype is np.float32:
-        assert found[1].shape == (7, num, points[0].size)
-        assert all(np.all(np.isfinite(array)) for array in found)
-    else:
-        laplacian, trace = (np.asarray(array) for array in found)
-        assert np.all(np.isfinite(laplacian))
-        assert np.allclose(laplacian[3:], trace[3:], rtol=1e-8, atol=1e-8)
+    rises = differences(values).swapaxes(1, 2)
+    bends = np.einsum("cifi->cf", differences(slopes))
+    for found, expected in ((slopes[:2], rises), (laplacians[:2], bends)):
+        for one, other in zip(found, expected, strict=True):
+            assert np.allclose(one, other, rtol=1e-5, atol=1e-5 * abs(one).max() + 1e-8)
 
+    rounded = jax.tree.leaves(with_derivatives(features, points[:13].astype("f4")))
+    assert all(array.dtype == np.float32 for array in rounded)
+    assert all(np.all(np.isfinite(array)) for array in rounded)
 
-OWN_DOT = [n for n, f in FEATURES.items() if type(f[0]).dot is not AbstractFeatures.dot]
-
-
-@pytest.mark.parametrize("name", OWN_DOT)
-def test_a_sum_with_coefficients_is_that_of_the_features(name, key):
-    features, shape, num, _ = FEATURES[name]
-    points = np.array(normal(key, (4, *shape)))
-    weights = np.random.default_rng(0).normal(size=num)
-    plain = lambda weights, x: weights @ features(x)
-    found, expected = (
-        jax.jit(jax.vmap(jax.value_and_grad(dot, argnums=1), (None, 0)))(
-            weights, points
-        )
-        for dot in (features.dot, plain)
-    )
-    assert len(OWN_DOT) > 3
-    assert np.allclose(found[0], expected[0], rtol=1e-6)
-    assert np.allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
+    if has_own(features, "dot"):
+        weights = np.random.default_rng(0).normal(size=num)
+        dot = jax.value_and_grad(features.dot, argnums=1)
+        sums, rises = jax.jit(jax.vmap(dot, (None, 0)))(weights, points[2:7])
+        assert np.allclose(sums, values[2:7] @ weights, rtol=1e-6)
+        expected = np.einsum("pfi,f->pi", slopes[2:7], weights).reshape(-1, *shape)
+        assert np.allclose(rises, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_pairs_of_many_particles_have_the_derivatives_of_autodiff(key):
@@ -271,17 +270,18 @@ def test_a_particle_sees_its_neighbors_beyond_the_faces():
     )  # fmt: skip
     near = jnp.array([[0.5, 1.0, 1.0], [1.5, 1.0, 1.0]])
     across = jnp.array([[0.5, 1.0, 1.0], [3.5 + 8.0, 6.0, 1.0]])
-    assert np.allclose(features(near), features(across), rtol=1e-6)
+    assert np.allclose(value_of(features, near), value_of(features, across), rtol=1e-6)
     with pytest.raises(ValueError, match=r"half the least .* 2, but got 2.1"):
         PairBasis("AA", np.zeros((1, 2, 3)), cutoff=2.1, cell=(4.0, 5.0, 6.0))
 
 
 def test_radius_by_hand():
     x = jnp.array([3.0, 4.0])
-    assert np.allclose(Radius(1e-9)(x), [5.0])
-    assert np.allclose(Radius(12.0)(x), [13.0])
-    assert np.allclose(Radius(1e-9).laplacian(x), [1 / 5])
-    assert np.allclose(Radius(1e-9).laplacian(jnp.array([0.0, 3.0, 4.0])), [2 / 5])
+    assert np.allclose(value_of(Radius(1e-9), x), [5.0])
+    assert np.allclose(value_of(Radius(12.0), x), [13.0])
+    for point, expected in ((x, 1 / 5), (jnp.array([0.0, 3.0, 4.0]), 2 / 5)):
+        found = with_derivatives(Radius(1e-9), point[None])[2]
+        assert np.allclose(found, [[expected]])
 
 
 def test_distances_by_hand():

@@ -11,14 +11,22 @@ import pytest
 
 import equistein as es
 
-SPECIES = {"alike": (0,) * 5, "two kinds": (0, 0, 1, 1, 1), "distinct": (0, 1, 2, 3)}
 DOUBLE_WELL = es.targets.DoubleWell()
 POWERS = (1.0, 2.0, 3.0, 4.0)
 
 
 @pytest.fixture(scope="module")
 def wells():
-    return np.asarray(DOUBLE_WELL.sample(jr.key(0), 4_000, num_steps=500))
+    """Ends of Metropolis chains."""
+    rng, log_density = np.random.default_rng(0), batched(DOUBLE_WELL.log_density)
+    points = 2 * rng.normal(size=(4_000, 4, 2))
+    values = np.asarray(log_density(points))
+    for _ in range(500):
+        moved = points + 0.35 * rng.normal(size=points.shape)
+        heights = np.asarray(log_density(moved))
+        taken = np.log(rng.random(len(points))) < heights - values
+        points[taken], values = moved[taken], np.where(taken, heights, values)
+    return points - points.mean(axis=1, keepdims=True)
 
 
 class Quadratics(es.features.AbstractFeatures):
@@ -45,10 +53,10 @@ def energy_of(features, **options):
     return es.energies.LinearEnergy(features, **options)
 
 
-@pytest.mark.parametrize("cutoff", [None, 3.0])
-@pytest.mark.parametrize("kind", SPECIES)
-def test_derivatives_of_pairs_are_those_of_autodiff(kind, cutoff):
-    species = SPECIES[kind]
+@pytest.mark.parametrize(
+    ("species", "cutoff"), [((0,) * 5, 3.0), ((0, 0, 1, 1, 1), None)]
+)
+def test_derivatives_of_pairs_are_those_of_autodiff(species, cutoff):
     data = 2 * np.random.default_rng(0).normal(size=(30, len(species), 3))
     basis = es.features.PairBasis(
         species, data, num_gaussians=5, powers=(-6.0, -1.5, 2.0), cutoff=cutoff
@@ -62,9 +70,8 @@ def test_derivatives_of_pairs_are_those_of_autodiff(kind, cutoff):
             assert np.allclose(ours, theirs, rtol=1e-10, atol=1e-10 * abs(theirs).max())
 
 
-@pytest.mark.parametrize("kind", SPECIES)
-def test_the_table_gives_the_sum_over_pairs_and_its_gradients(kind):
-    species = SPECIES[kind]
+def test_the_table_gives_the_sum_over_pairs_and_its_gradients():
+    species = (0, 0, 1, 1, 1)
     data = 2 * np.random.default_rng(0).normal(size=(30, len(species), 3))
     basis = es.features.PairBasis(species, data, num_gaussians=7)
     x = jnp.asarray(data[1], float)
@@ -262,13 +269,14 @@ def test_quadratics_are_a_normal_density_and_what_falls_is_left_out():
 
 def test_terms_of_bonds_by_hand():
     atoms = jnp.array([[1.0, 0, 0], [0, 0, 0], [0, 2.0, 0], [0, 2.0, 3.0]])
-    terms = es.features.Bonded([(1, 0), (1, 2), (3, 2)], [1, 8, 8, 1])
+    features = es.features.Bonded([(1, 0), (1, 2), (3, 2)], [1, 8, 8, 1])
+    terms = jax.jit(features)
     right = np.pi / 2 - 1.9
     bonds, angles, torsion = [1, 1, 2, 4, 3, 9], [right, right**2] * 2, [0, -1]
     waves = [[*torsion], [-1, 0], [0, 1]]  # cosine and sine of 1, 2 and 3 times -90
     expected = [*bonds, *angles, *np.ravel(waves)]
     assert np.allclose(terms(atoms), expected, atol=1e-5)
-    assert terms.angles().tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert features.angles().tolist() == [[0, 1, 2], [1, 2, 3]]
     mirrored = terms(atoms * jnp.array([[1.0, 1.0, -1.0]]))
     assert np.allclose(np.abs(mirrored), np.abs(expected), atol=1e-5)
     assert not np.allclose(mirrored, expected, atol=1e-2)

@@ -21,8 +21,8 @@ from equistein.samplers import (
 )
 
 _COSTLY = [  # of which a loop takes seconds to compile
-    "equivariant", "median", "annealed", "noisy", "mala", "annealed mala", "hmc",
-    "tempering", "smc",
+    "adam", "equivariant", "median", "annealed", "noisy", "mala", "annealed mala",
+    "hmc", "tempering", "smc",
 ]  # fmt: skip
 
 # ------------------------------------------------------------ the driver

@@ -58,7 +58,7 @@ def test_step_gives_a_state_like_the_one_it_took(sampler, dtype, key):
         assert np.isclose(info.log_density, mean, rtol=1e-5)
 
 
-@every_sampler
+@every_sampler_costly_ones_slow
 def test_run_is_init_and_steps(sampler, key):
     start_key, run_key = jr.split(key)
     x = start(start_key)
@@ -95,7 +95,9 @@ def test_going_on_gives_the_numbers_of_a_straight_run(sampler, key):
         assert np.array_equal(joined, values)
 
 
-@pytest.mark.parametrize("name", ["mala", "tempering", "smc"])
+@pytest.mark.parametrize(
+    "name", some_slow(["mala", "tempering", "smc"], ["tempering", "smc"])
+)
 def test_a_state_of_another_density_is_refused(name, key):
     sampler, x = SAMPLERS[name], start(key)
     state = run(key, sampler, log_density, x, num_steps=2).state
@@ -150,7 +152,7 @@ def test_density_is_not_traced_again_for_a_new_start_or_key(key):
 # ------------------------------------------------------------ edges
 
 
-@every_sampler
+@every_sampler_costly_ones_slow
 def test_coinciding_particles_stay_finite(sampler, key):
     x = jax.device_put(np.repeat(np.float32([[0, 0], [1, 1]]), 4, axis=0))
     state = sampler.init(x, log_density)
@@ -165,9 +167,9 @@ def test_coinciding_particles_stay_finite(sampler, key):
 # ------------------------------------------------------------ BlackJAX's form
 
 
-@every_sampler_costly_ones_slow
-def test_blackjax_form_is_the_same_step(sampler, key):
-    x = start(key)
+@pytest.mark.parametrize("name", ["svgd", "mala"])
+def test_blackjax_form_is_the_same_step(name, key):
+    sampler, x = SAMPLERS[name], start(key)
     algorithm = as_blackjax(sampler, log_density)
     state, info = jax.jit(algorithm.step)(key, algorithm.init(x))
     expected, expected_info = one_step(sampler, key, sampler.init(x, log_density))

@@ -228,7 +228,7 @@ FEW = settings(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    ("num", "num_raw"), [(250, 0), pytest.param(2_000, 50, marks=pytest.mark.slow)]
+    ("num", "num_raw"), [(100, 0), pytest.param(2_000, 50, marks=pytest.mark.slow)]
 )
 def test_wrong_arguments_are_named_or_answered(num, num_raw):
     raw = []

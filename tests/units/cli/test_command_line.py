@@ -97,17 +97,6 @@ def test_doctor_tells_what_is_missing_and_how_to_get_it(capsys, tmp_path, monkey
     assert told["extras"]["molecules"]["rdkit"] is None
 
 
-def test_quiet_prints_the_answer_alone_and_json_one_object(whole_fit, capsys):
-    assert status("report", whole_fit, "--quiet") == 0
-    caught = capsys.readouterr()
-    assert (caught.out, caught.err) == (f"{whole_fit / 'report.html'}\n", "")
-    assert status("--json", "resume", whole_fit) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["status"] == 0
-    assert found["folder"] == str(whole_fit)
-    assert found["metrics"] == json.loads((whole_fit / "metrics.json").read_text())
-
-
 def test_json_tells_of_a_failure_too(capsys):
     assert status("--json", "resume", "nowhere") == 2
     told = json.loads(capsys.readouterr().out)

@@ -30,7 +30,7 @@ def run(tmp_path_factory):
     with as_users_run_it():
         base = np.array([[0, 0.59, 0], [-0.76, 0, 0], [0.76, 0, 0]], np.float32)
         x = base + 0.05 * np.asarray(jr.normal(jr.key(0), (80, 3, 3)))
-        forces = -np.asarray(jax.vmap(jax.grad(energy))(x))
+        forces = -np.asarray(jax.jit(jax.vmap(jax.grad(energy)))(x))
         model = es.models.for_data(
             jr.key(0), es.groups.PointCloud("OHH", 3), jnp.asarray(x),
             settings=es.models.LinearSettings(), atomic_numbers=[8, 1, 1],

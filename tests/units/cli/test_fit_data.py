@@ -1,6 +1,7 @@
 """What `fit` says of the data before it trains, and at the top of the report."""
 
 import numpy as np
+import pytest
 from command_line import status, TINY, TINY_GRAPH
 
 import equistein as es
@@ -21,6 +22,7 @@ def test_a_warning_is_printed_once_and_strict_makes_it_an_error(
     assert "--strict: 1 warning(s)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_report_begins_with_the_data_and_the_fit_keeps_its_summary(tmp_path):
     x = np.random.default_rng(0).normal(size=(60, 2))
     np.savetxt(

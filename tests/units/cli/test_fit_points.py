@@ -129,3 +129,14 @@ def test_a_mistake_in_sampling_writes_nothing(
     assert said in caught.err + caught.out
     assert "Traceback" not in caught.err
     assert not list(tmp_path.iterdir())
+
+
+def test_quiet_prints_the_answer_alone_and_json_one_object(whole_fit, capsys):
+    assert status("report", whole_fit, "--quiet") == 0
+    caught = capsys.readouterr()
+    assert (caught.out, caught.err) == (f"{whole_fit / 'report.html'}\n", "")
+    assert status("--json", "resume", whole_fit) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == 0
+    assert found["folder"] == str(whole_fit)
+    assert found["metrics"] == json.loads((whole_fit / "metrics.json").read_text())

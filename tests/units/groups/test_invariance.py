@@ -115,19 +115,18 @@ def test_a_custom_group_that_is_none_is_refused_with_the_axiom(name, dtype, key)
     with pytest.raises(ValueError, match=f"as a group .* axiom of {axiom}") as caught:
         es.check_invariance(bowl, group, x)
     assert not isinstance(caught.value, es.InvarianceError)
-    if "factor" not in name and dtype == jnp.float64:
+    if name == "closure":
         kernel = es.kernels.Equivariant(es.kernels.RBF(1.0), group)
         with pytest.raises(ValueError, match=f"axiom of {axiom}"):
             es.run(key, es.SVGD(kernel, SGD), bowl, x, num_steps=1)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_a_custom_group_is_accepted_if_it_is_one(dtype, key):
-    x = jr.normal(key, (10, 2), dtype)
-    es.check_invariance(bowl, Rotations(), x)
-    off_center = lambda x: bowl(x - jnp.array([3.0, 0.0], dtype))
+def test_a_custom_group_is_accepted_if_it_is_one(key):
+    x = jr.normal(key, (10, 2))
+    off_center = lambda x: bowl(x - jnp.array([3.0, 0.0]))
     es.check_invariance(off_center, Pushing(center=3.0), x)
-    es.check_invariance(bowl, es.groups.Product(Cyclic(2), Rotations()), 1e4 * x)
+    far = np.asarray(1e4 * x, np.float32)
+    es.check_invariance(bowl, es.groups.Product(Cyclic(2), Rotations()), far)
 
 
 def test_fit_checks_the_axioms_of_a_custom_group(key):

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -55,8 +56,9 @@ def test_force_of_one_source_by_hand():
 def test_few_points_have_the_forces_that_products_give(kernel, key):
     # As many targets as sources go by differences, half of the targets do not.
     points = jr.normal(key, (40, 2))
-    found = kernel.stein_force(points, points, -points)
-    half = kernel.stein_force(points[:20], points, -points)
+    force = eqx.filter_jit(kernel.stein_force)
+    found = force(points, points, -points)
+    half = force(points[:20], points, -points)
     assert np.allclose(found[:20], half, rtol=1e-4, atol=1e-6)
     assert not np.allclose(found[20:], half, rtol=1e-2)
 
@@ -98,9 +100,10 @@ def test_gradient_kernel_along_the_radius_by_hand():
         (IMQ(2.0), v**3 / 8 - 9 * 3 / 64 * v**5, 1 / 8),
     ):
         kernel = Gradient(base, Radius(1e-6))
-        matrix = kernel.matrix(x, y)
+        matrix_of = eqx.filter_jit(kernel.matrix)
+        matrix = matrix_of(x, y)
         assert np.allclose(matrix, far * np.outer([0.6, 0.8], [0, 1]), atol=1e-6)
-        matrix = kernel.matrix(x, x)
+        matrix = matrix_of(x, x)
         assert np.allclose(matrix, near * np.outer([0.6, 0.8], [0.6, 0.8]), atol=1e-6)
 
 
@@ -133,9 +136,9 @@ def test_moments_along_the_radius_by_hand():
     weight = np.mean([-3 + 1 / 2, 2 + 1 / 4]) / 1.25
     kernel = Moments(Radius(1e-6), ridge=0.25)
     targets = jnp.array([[0.6, 0.8], [0.0, -5.0]])
-    force = kernel.stein_force(targets, x, scores)
+    force = eqx.filter_jit(kernel.stein_force)(targets, x, scores)
     assert np.allclose(force, weight * np.array([[0.6, 0.8], [0, -1]]), atol=1e-6)
-    matrix = kernel.at(x).matrix(targets[0], x[1])
+    matrix = eqx.filter_jit(kernel.at(x).matrix)(targets[0], x[1])
     assert np.allclose(matrix, np.outer([0.6, 0.8], [0, 1]) / 1.25, atol=1e-6)
 
 
@@ -153,8 +156,7 @@ def test_moments_take_the_metric_of_the_sources_or_the_one_given(key):
 # ------------------------------------------------------------ the median rule
 
 
-def measured(kernel, points):
-    return measured_bandwidth(kernel, points)
+measured = eqx.filter_jit(measured_bandwidth)
 
 
 def line(*positions):

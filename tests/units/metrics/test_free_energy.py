@@ -37,9 +37,9 @@ def runs():
     """Consecutive runs of tempering, the first of which adapts."""
     with jax.enable_x64(True):
         sampler = es.ParallelTempering(es.HMC(), LADDER, num_adapt=100)
-        start = 0.8 * jr.normal(jr.key(0), (24, 2))
+        start = 0.8 * jr.normal(jr.key(0), (48, 2))
         parts = [es.run(1, sampler, log_density, start, num_steps=200, check=False)]
-        for _ in range(60):
+        for _ in range(30):
             state = parts[-1].state
             more = es.run(
                 1, sampler, log_density, initial_state=state, num_steps=5, check=False
@@ -110,10 +110,10 @@ def test_energies_and_heat_capacities_over_temperature(runs):
 
 def test_a_ladder_that_ends_at_a_reference(key):
     sampler = es.ParallelTempering(es.HMC(), num_temperatures=5, num_adapt=100)
-    start = 0.8 * jr.normal(key, (16, 2))
+    start = 0.8 * jr.normal(key, (32, 2))
     part = es.run(key, sampler, log_density, start, num_steps=200, check=False)
     parts = []
-    for _ in range(40):
+    for _ in range(20):
         part = es.run(
             key, sampler, log_density, initial_state=part.state, num_steps=5,
             check=False,

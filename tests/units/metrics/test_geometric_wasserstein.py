@@ -34,11 +34,16 @@ def clouds(key, group, num):
 
 def moved(key, group, points):
     """Return the clouds in another order, each moved, turned and relabeled."""
-    order_key, element_key, shift_key = jr.split(key, 3)
-    elements = group.sample(element_key, len(points))
-    there = jax.jit(jax.vmap(group.act))(elements, points)
-    shifts = jr.normal(shift_key, (len(points), 1, group.dim))
-    return jr.permutation(order_key, there + shifts)
+
+    @jax.jit
+    def move(key, points):
+        order_key, element_key, shift_key = jr.split(key, 3)
+        elements = group.sample(element_key, len(points))
+        shifts = jr.normal(shift_key, (len(points), 1, group.dim))
+        there = jax.vmap(group.act)(elements, points)
+        return jr.permutation(order_key, there + shifts)
+
+    return move(key, points)
 
 
 @every_group

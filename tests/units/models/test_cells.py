@@ -25,7 +25,7 @@ def liquid(tmp_path_factory):
     edges = SIGMA * np.array(FLUID.group.cell)
     write_xyz(path, ["Ar"] * 20, SIGMA * points, cell=edges)
     data = Dataset.of_molecules(read_frames(path), str(path))
-    scores = jax.vmap(jax.grad(FLUID.log_density))(jnp.asarray(points))
+    scores = jax.jit(jax.vmap(jax.grad(FLUID.log_density)))(points)
     forces = BOLTZMANN * KELVIN / SIGMA * np.asarray(scores)
     return dataclasses.replace(data, forces=forces, kelvin=KELVIN, num_held_out=40)
 
@@ -34,7 +34,10 @@ def on_device(data):
     return dataclasses.replace(data, points=jnp.asarray(data.points))
 
 
-@pytest.mark.parametrize(("given", "limit"), [(True, 0.03), (False, 0.3)])
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [(True, 0.03), pytest.param(False, 0.3, marks=pytest.mark.slow)],
+)
 def test_forces_of_a_liquid_are_learned_from_its_frames(liquid, given, limit):
     assert isinstance(liquid.group, es.groups.PeriodicCloud)
     data = on_device(liquid)

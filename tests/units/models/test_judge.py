@@ -71,6 +71,7 @@ def test_an_energy_that_is_no_better_than_a_normal_distribution_is_told():
     assert abs(gain) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("single_precision")
 def test_a_graph_network_that_learned_nothing_is_told():
     points = jr.normal(jr.key(0), (40, 3, 2))

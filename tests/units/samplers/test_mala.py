@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -122,7 +123,9 @@ def test_first_move_by_hand(key):
 def test_chains_are_independent(key):
     x = jr.normal(key, (8, 2))
     sampler = MALA(0.3)
-    step = lambda x: sampler.step(key, sampler.init(x, bowl), bowl)[0].particles
+    step = jax.jit(
+        lambda x: sampler.step(key, sampler.init(x, bowl), bowl)[0].particles
+    )
     others = np.arange(8) != 3
     assert np.array_equal(step(x.at[3].add(5.0))[others], step(x)[others])
 

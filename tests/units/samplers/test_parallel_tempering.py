@@ -84,6 +84,7 @@ def test_a_ladder_of_kelvins_is_relative_to_the_first():
     assert np.allclose(300 / sampler.inverse_temperatures, [300, 600, 1200])
 
 
+@pytest.mark.slow
 def test_ladder_adapts_until_all_neighbors_refuse_equally(tempered):
     rejections = tempered.summary["rejections"]
     assert np.all(np.abs(rejections - rejections.mean()) < 0.1)
@@ -273,6 +274,7 @@ def banana(point):
     return -((1 - x) ** 2) / 20 - 5 * (y - x**2) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resampled", [True, False])
 def test_a_narrower_reference_sends_no_chains_into_the_tails(
     resampled, monkeypatch, fresh_code

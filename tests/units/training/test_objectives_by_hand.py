@@ -26,6 +26,7 @@ def test_its_gradient_lowers_the_data_and_lifts_the_particles(key):
     objective = divergence_of(2 * points, STILL)
     state = objective.init(key, bowl(0.7), batch_of(points))
 
+    @eqx.filter_jit
     @eqx.filter_grad(has_aux=True)
     def slopes(energy):
         loss, state_after, _ = objective.loss(key, energy, state, batch_of(points))
@@ -131,7 +132,7 @@ def test_squared_error_passes_over_unknown_energies(key):
         value, _, info = SquaredError().loss(key, energy, None, batch)
         return value, info
 
-    slopes = eqx.filter_value_and_grad(loss, has_aux=True)
+    slopes = eqx.filter_jit(eqx.filter_value_and_grad(loss, has_aux=True))
     (value, info), slope = slopes(bowl(2.0), energies)
     assert value == info["squared_error"] == (1 + 9) / 2
     assert info["num_labels"] == 2
@@ -145,7 +146,7 @@ def test_squared_error_passes_over_unknown_energies(key):
 def loss_of_forces(energy, points, scores):
     batch, objective = batch_of(points), ForceMatching(scores)
     assert objective.init(jr.key(0), energy, batch) is None
-    value, _, info = objective.loss(jr.key(0), energy, None, batch)
+    value, _, info = eqx.filter_jit(objective.loss)(jr.key(0), energy, None, batch)
     return value, info
 
 

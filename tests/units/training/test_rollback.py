@@ -146,7 +146,7 @@ def test_each_attempt_has_its_own_randomness(key):
     assert one["negative_energy"][2] != other["negative_energy"][2]
 
 
-@pytest.mark.parametrize("epoch", [1, 3, 4])
+@pytest.mark.parametrize("epoch", [1, 4])
 def test_a_fit_with_rollbacks_resumes_to_the_same_bytes(epoch, key, tmp_path):
     whole, parts = tmp_path / "whole.npz", tmp_path / "parts.npz"
     straight, _ = try_fit(key, checkpoint=whole)
