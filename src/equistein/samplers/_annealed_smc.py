@@ -94,17 +94,17 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     below half (and where the target is reached, so that the end has equal weights), and
     moves each particle until they have forgotten where they were: until no coordinate
     correlates more than .1 with that before the moves, or that changes no more. The
-    metric of the moves is the covariance of another run's particles. If steps run out
-    before the target is reached, the particles are those of a hotter density:
-    `Samples.summary` holds the inverse temperature, the weights and log Z.
+    metric of the moves is the covariance of another run's particles. `Samples.summary`
+    holds log Z, the weights, and where on the path the steps ran out.
 
-    The default reference is learned in the first `num_adapt` steps: pilots go the same
-    way with fewer temperatures and move on at the target. The reference becomes twice
-    as wide as their particles. Then twice as many steps go along the path, or fewer, so
-    that a longer run has a smaller error.
+    The default reference is learned in the first `num_adapt` steps, or more: pilots go
+    the same way with fewer temperatures, until they spread no more, and the reference
+    becomes twice as wide as they are. Then twice as many steps go along the path, or
+    fewer: a longer run has a smaller error.
 
-    The particles are `num_runs` independent populations, whose estimates of Z give its
-    error. The start only says how many there are and, without `reference`, where.
+    The particles are `num_runs` populations with the same temperatures, whose estimates
+    of Z give its error. The start says how many there are and, without `reference`,
+    where.
 
     Args:
         inner: What moves the particles: `HMC()` by default, `MALA`, or one of
@@ -243,9 +243,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
     def _after_pilot(self, state: SMCState, reference: FittedNormal) -> SMCState:
         """Return the state at the beginning again, if a pilot is at the target."""
-        # The first has half of the time. The reference is twice as wide as the
-        # particles, and more where they are wider than the last one: then, and after
-        # the first, another pilot follows.
+        # The first has half of the time. Another one follows where the particles are
+        # wider than those before; the reference is twice as wide, or more.
         first = state.pilots == _PILOTS
         is_time = state.step >= state.num_adapt // jnp.where(first, 2, 1)
         arrives = jnp.all(state.inverse_temperatures == 1)
