@@ -102,9 +102,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     becomes twice as wide as they are. Then twice as many steps go along the path, or
     fewer: a longer run has a smaller error.
 
-    The particles are `num_runs` populations with the same temperatures, whose estimates
-    of Z give its error. The start says how many there are and, without `reference`,
-    where.
+    The particles are `num_runs` populations with the same temperatures; the spread of
+    their log Z gives its error. The start says how many, and without `reference` where.
 
     Args:
         inner: What moves the particles: `HMC()` by default, `MALA`, or one of
