@@ -68,7 +68,7 @@ def test_steps_that_run_out_leave_a_hotter_density_and_say_so():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*populations")
+@pytest.mark.filterwarnings("ignore:AnnealedSMC")
 def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     monkeypatch.setattr(
         _annealed_smc,
