@@ -1,5 +1,6 @@
 """SVGD inside training, beside PyTorch: the negatives of `jem-c4`."""
 
+import dataclasses
 import importlib
 
 import equinox as eqx
@@ -54,7 +55,7 @@ def _ours(
 
     @eqx.filter_jit
     def negatives(energy, particles, data):
-        flow = sampler.with_repellers(data)
+        flow = dataclasses.replace(sampler, repellers=data)
         state = flow.init(particles, energy.log_density)
         state = advance(jr.key(0), flow, energy.log_density, state, _NUM_STEPS)
         return state.particles

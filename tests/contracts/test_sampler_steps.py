@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -18,7 +20,7 @@ def test_repellers_join_the_sum_and_stay(key):
     x_key, y_key = jr.split(key)
     x, y = start(x_key), start(y_key, num=3)
     sampler = SVGD(RBF(0.7), optax.sgd(0.1), score_clip=0.5)
-    repelled = sampler.with_repellers(y)
+    repelled = dataclasses.replace(sampler, repellers=y)
     state, _ = one_step(repelled, key, repelled.init(x, log_density))
     sources = jnp.concatenate([x, y])
     scores = jax.vmap(jax.grad(log_density))(sources)
@@ -30,7 +32,9 @@ def test_repellers_join_the_sum_and_stay(key):
     assert np.array_equal(repelled.repellers, y)
     samples = run(key, repelled, log_density, x, num_steps=1, record_every=1)
     assert np.allclose(samples.particles, state.particles, atol=1e-12)
-    free = run(key, repelled.with_repellers(None), log_density, x, num_steps=1)
+    free = run(
+        key, dataclasses.replace(repelled, repellers=None), log_density, x, num_steps=1
+    )
     alone = run(key, sampler, log_density, x, num_steps=1)
     assert np.array_equal(free.particles, alone.particles)
 
@@ -57,17 +61,16 @@ def test_repellers_may_be_traced(key):
 
     @jax.jit
     def moved(x, y):
-        repelled = sampler.with_repellers(y)
+        repelled = dataclasses.replace(sampler, repellers=y)
         return advance(
             key, repelled, log_density, repelled.init(x, log_density), 2
         ).particles
 
-    straight = run(key, sampler.with_repellers(y), log_density, x, num_steps=2)
+    repelled = dataclasses.replace(sampler, repellers=y)
+    straight = run(key, repelled, log_density, x, num_steps=2)
     assert np.allclose(moved(x, y), straight.particles, atol=1e-12)
     # Inside compiled code even constants are traced.
-    constant = jax.jit(
-        lambda x: sampler.with_repellers(y).init(x, log_density).particles
-    )
+    constant = jax.jit(lambda x: repelled.init(x, log_density).particles)
     assert np.array_equal(constant(x), x)
 
 

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -95,11 +97,16 @@ def test_a_log_density_that_stops_being_a_number_ends_the_run():
 
 def test_wrong_repellers_are_refused():
     with pytest.raises(ValueError, match="`repellers`"):
-        SAMPLER.with_repellers(jnp.zeros((2, 2), int))
+        dataclasses.replace(SAMPLER, repellers=jnp.zeros((2, 2), int))
     with pytest.raises(ValueError, match="`repellers`"):
-        SAMPLER.with_repellers(jnp.full((2, 2), jnp.nan))
+        dataclasses.replace(SAMPLER, repellers=jnp.full((2, 2), jnp.nan))
     with pytest.raises(ValueError, match="`repellers`"):
-        run(sampler=SAMPLER.with_repellers(jnp.zeros((2, 3))))
+        run(sampler=dataclasses.replace(SAMPLER, repellers=jnp.zeros((2, 3))))
     dense = lambda x: bowl(x) + jnp.sqrt(x[0] + 0.5)
     with pytest.raises(es.NonFiniteError):
-        run(dense, sampler=SAMPLER.with_repellers(jnp.array([[0.0, 0.0], [-1.0, 0.0]])))
+        run(
+            dense,
+            sampler=dataclasses.replace(
+                SAMPLER, repellers=jnp.array([[0.0, 0.0], [-1.0, 0.0]])
+            ),
+        )

@@ -314,7 +314,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
         def move(carry):
             walkers, parameters, count, _, before, totals = carry
-            walkers, chances, spent, defined = self.inner.move_all(
+            walkers, chances, spent, defined = self.inner.varied().move_all(
                 jr.fold_in(key, count), path, walkers, beta, parameters
             )
             rate = jnp.mean(chances)

@@ -175,6 +175,10 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         The noise is what `noise` returns for this walker: a key by default.
         """
 
+    def varied(self) -> "AbstractMarkovChains":
+        """Return these chains with steps of many lengths, if they have but one."""
+        return self
+
     @accept_integer_key
     def noise(self, key: Key, points: Particles) -> PyTree:
         """Return the randomness of a move of each point, stacked: here keys."""

@@ -1,6 +1,5 @@
 """Metropolis-adjusted chains: MALA and Hamiltonian Monte Carlo, with a metric."""
 
-import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -34,21 +33,17 @@ class AbstractMetropolis(AbstractMarkovChains):
 
     num_leapfrogs: eqx.AbstractVar[int]
     score_clip: eqx.AbstractVar[float | Scalar | None]
-    num_uniforms: ClassVar[int] = 1
+    varies: eqx.AbstractVar[bool]
 
     def __check_init__(self):
         if isinstance(self.num_adapt, int):
             check_integers(type(self).__name__, 0, num_adapt=self.num_adapt)
         check_score_clip(type(self).__name__, self.score_clip)
 
-    @abc.abstractmethod
-    def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
-        """Return the step of a trajectory, by the step size and random fractions."""
-
     @accept_integer_key
     def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
         normal_key, uniform_key = jr.split(key)
-        shape = len(points), self.num_uniforms
+        shape = len(points), 2 if self.varies else 1
         uniforms = jr.uniform(uniform_key, shape, points.dtype)
         return jr.normal(normal_key, points.shape, points.dtype), uniforms
 
@@ -61,7 +56,10 @@ class AbstractMetropolis(AbstractMarkovChains):
         parameters: ChainParameters,
     ) -> Move:
         normal, uniforms = noise
-        step = self.leapfrog_step(jnp.exp(parameters.log_step_size), uniforms[1:])
+        size = jnp.exp(parameters.log_step_size)
+        step = jnp.sqrt(2 * size) if self.power == 2 else size
+        if self.varies:
+            step = step * _SHORT * (_LONG / _SHORT) ** uniforms[1]
         metric = parameters.metric
         if metric is None:  # F is 1
             pull, push, start = self.project, identity, self.project(normal)
@@ -126,6 +124,8 @@ class MALA(AbstractMetropolis):
         score_clip: The largest norm of the drift d; longer ones are shortened in the
             proposal, and the distribution stays exact.
         project: What puts a point onto the subspace the particles live on.
+        varies: Whether steps have random factors as those of `HMC`, for narrow places;
+            within `AnnealedSMC` they do.
 
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
@@ -139,12 +139,13 @@ class MALA(AbstractMetropolis):
     annealing: Schedule | None = None
     score_clip: float | Scalar | None = None
     project: Callable[[Point], Point] = eqx.field(default=identity)
+    varies: bool = False
     num_leapfrogs: int = eqx.field(default=1, init=False)
     default_step: ClassVar[float] = 0.3
     power: ClassVar[int] = 2
 
-    def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
-        return jnp.sqrt(2 * size)
+    def varied(self) -> "MALA":
+        return dataclasses.replace(self, varies=True)
 
 
 @check_arguments
@@ -182,10 +183,7 @@ class HMC(AbstractMetropolis):
     project: Callable[[Point], Point] = eqx.field(default=identity)
     score_clip: float | Scalar | None = eqx.field(default=None, init=False)
     default_step: ClassVar[float] = 0.5
-    num_uniforms: ClassVar[int] = 2
+    varies: bool = eqx.field(default=True, init=False)
 
     def __check_init__(self):
         check_integers("HMC", num_leapfrogs=self.num_leapfrogs)
-
-    def leapfrog_step(self, size: Scalar, uniforms: Array) -> Scalar:
-        return size * _SHORT * (_LONG / _SHORT) ** uniforms[0]

@@ -206,10 +206,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         if self.repellers is not None:
             check_particles(self.repellers, "repellers")
 
-    def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
-        """Return this sampler with other fixed particles in its sums, or with none."""
-        return dataclasses.replace(self, repellers=points)
-
     def scale_steps(self, factor: float | Scalar) -> "SVGD":
         """Return this sampler with its updates and its Langevin step multiplied."""
         langevin = self.langevin

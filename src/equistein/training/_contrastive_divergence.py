@@ -243,7 +243,7 @@ class Persistent(AbstractNegatives):
         sampler = self.sampler.scale_steps(scale)
         if self.repel:
             assert isinstance(sampler, SVGD)
-            sampler = sampler.with_repellers(batch.points)
+            sampler = dataclasses.replace(sampler, repellers=batch.points)
         density = energy.log_density
         moved = advance(
             move_key, sampler, density, sampler.init(before, density), self.num_steps,

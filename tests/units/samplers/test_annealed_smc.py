@@ -96,6 +96,22 @@ def test_pilots_go_on_until_they_spread_no_more(is_right, monkeypatch, fresh_cod
     assert np.all(state.inverse_temperatures == 1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_right", [True, False])
+def test_langevin_steps_of_many_lengths_keep_a_narrow_mode(is_right, monkeypatch):
+    def widths(x):  # 10 dimensions; the mode of width 1/2 has a weight of .7
+        wide = -jnp.sum((x - 0.95) ** 2) / 2 + np.log(0.3)
+        narrow = -jnp.sum((x + 0.95) ** 2) * 2 + np.log(0.7) + 10 * np.log(2)
+        return jnp.logaddexp(wide, narrow)
+
+    if not is_right:
+        monkeypatch.setattr(MALA, "varied", lambda self: self)
+    start = 2 * jr.normal(jr.key(1), (2048, 10))
+    samples = run(jr.key(0), AnnealedSMC(MALA(0.1)), widths, start, num_steps=400)
+    share = np.mean(samples.particles.sum(axis=1) < 0)
+    assert (abs(share - 0.7) < 0.12) == is_right
+
+
 def test_particles_must_divide_among_the_runs(key):
     with pytest.raises(ValueError, match="`particles`"):
         run(key, SAMPLER, two_modes, jr.normal(key, (20, 2)), num_steps=1)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -145,7 +147,7 @@ def test_data_may_repel_the_particles(repel, key):
     state, _ = moved(
         key, persistent(points, sampler, repel=repel), particles, bowl(0.0), points
     )
-    with_data = sampler.with_repellers(points) if repel else sampler
+    with_data = dataclasses.replace(sampler, repellers=points) if repel else sampler
     after, _ = with_data.step(
         key, with_data.init(particles, bowl(0.0).log_density), bowl(0.0).log_density
     )
