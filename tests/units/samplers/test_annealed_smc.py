@@ -98,6 +98,7 @@ def test_pilots_go_on_until_they_spread_no_more(is_right, monkeypatch, fresh_cod
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_right", [True, False])
+@pytest.mark.filterwarnings("ignore:AnnealedSMC")
 def test_langevin_steps_of_many_lengths_keep_a_narrow_mode(is_right, monkeypatch):
     def widths(x):  # 10 dimensions; the mode of width 1/2 has a weight of .7
         wide = -jnp.sum((x - 0.95) ** 2) / 2 + np.log(0.3)
