@@ -31,6 +31,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
     "AbstractFeatures.row_size", "AbstractFeatures.held_coefficients",
     "AbstractGenerator.scale_steps", "AbstractSampler.for_steps",
+    "AbstractMarkovChains.varied",
     "AbstractParticleSystem.start", "AbstractReference.project",
     "AbstractAverage.project", "AbstractDiffusionSteps.scale_steps",
 }  # fmt: skip
