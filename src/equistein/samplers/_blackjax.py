@@ -99,7 +99,9 @@ class BlackJAXChains(AbstractMarkovChains):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("from_blackjax", self.project, shape)
-        dim = len(self._coordinates(shape).inverse)
+        dim = math.prod(shape)
+        if self.project is not identity:
+            dim = len(self._coordinates(shape).inverse)
         if self.algorithm == "adjusted_mclmc" and dim < 2:
             raise ValueError(
                 f"blackjax.{self.algorithm} turns its velocity and needs at least two "

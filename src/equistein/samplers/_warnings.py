@@ -29,7 +29,7 @@ _CHAINS, _DRAWS = 4, 20  # that R-hat takes at least
 _EFFECTIVE = 0.1  # of the particles
 _INDEPENDENT = 8  # draws of a chain, at least
 _ERRORS, _NATS = 3.0, 0.1  # by which the halves of a run may differ
-_SPREAD, _POPULATIONS = 1.0, 0.3  # nats, of log Z from chains, from populations
+_SPREAD = 1.0  # nats, of independent populations
 _GROWTH = 2.0  # of a width in the last round
 _NARROW = 2.5  # times as wide as the start is the target, everywhere
 _REFUSED = 0.97  # of the swaps of a pair
@@ -319,7 +319,7 @@ def _of_halves(summary: dict[str, Any]) -> Iterator[str]:
 def _of_populations(summary: dict[str, Any]) -> Iterator[str]:
     """Warn if populations disagree, or did not reach the target."""
     each = np.asarray(summary["log_z_of_runs"], float)
-    if len(each) > 1 and np.std(each, ddof=1) > _POPULATIONS:
+    if len(each) > 1 and np.std(each, ddof=1) > _SPREAD:
         yield (
             f"the populations have log Z from {each.min():.2f} to {each.max():.2f}: "
             "take more particles, or `es.ParallelTempering()`."
