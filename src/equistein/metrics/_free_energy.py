@@ -75,8 +75,6 @@ def free_energy(
         bins: Their number, or their edges; of two variables also a pair of these.
     """
     points, *draws = _gather(samples)
-    if isinstance(bins, int):
-        check_integers("`free_energy`", bins=bins)
     every = eqx.filter_jit(jax.lax.map)
     values = every(collective_variable, jnp.asarray(points), batch_size=256)
     values = np.asarray(values, float).reshape(len(points), -1)
@@ -88,10 +86,12 @@ def free_energy(
             f"but returned {num}, or some are not finite."
         )
     each: Any = bins if is_pair else [bins] * num
-    for one in each:  # a number, or edges
-        widths = np.diff(np.asarray(one, float)) if np.ndim(one) else np.asarray(one)
+    for one in each:
+        widths = np.diff(np.asarray(one, float)) if np.ndim(one) else np.ones(1)
         if not widths.size or not np.all((widths > 0) & (widths < np.inf)):
             raise ValueError(f"`bins` must be a number, or rising edges, not {one}.")
+        if not np.ndim(one):
+            check_integers("`free_energy`", bins=one)
     edges = np.histogramdd(values, each)[1]
     histogram = lambda w: np.histogramdd(values, edges, weights=w[0])[0]
     whole, left = _jackknife(histogram, np.ones(1), *draws)

@@ -35,14 +35,15 @@ from equistein.samplers._markov_chains import (
 from equistein.samplers._metropolis import HMC
 from equistein.samplers._steps import check_fraction, rms
 
-_PILOTS, _GROWS = 4, 1.1  # at most, to learn the reference
+_PILOTS = 4  # at most, to learn the reference
+_GROWS = 1.1  # times as wide as the last pilot's particles: another one follows
 _PILOT_ESS, _MOST_ESS = 0.67, 0.99  # aimed at by a pilot, and after it at most
 _NUM_ADAPT = 50  # where the number of steps is not known
 _WIDER, _MOST_GROWTH = 2.0, 4.0  # the reference than particles, that widths grow again
-_MOST_RUNS = 8  # by default, and at least four
+_MOST_RUNS, _FEWEST_RUNS = 8, 4  # by default
 _MOST_MOVES = 20  # a step, where particles do not forget where they were
 _FORGOTTEN = 0.1  # largest correlation of a coordinate before and after the moves
-_RUN = "run"  # an axis, over which choices are alike: a run's own would bias log Z
+_RUN = "run"  # the axis of populations, which choose together, or log Z is biased
 _SLOW = 0.01  # change of that correlation in a move that is none
 
 
@@ -59,7 +60,7 @@ class SMCState(eqx.Module):
     pilots: Int[Array, ""]  # left, to learn the reference
     num_adapt: Int[Array, ""]
     ess_fraction: Scalar  # aimed at
-    num_temperatures: Int[Array, ""]  # since the beginning, or of the last pilot
+    num_temperatures: Int[Array, ""]  # on the way from the reference, so far
     begins: Bool[Array, ""]  # at the reference, in the next step
     landed: Particles  # when all runs had reached the target; infinite before
     evaluations: Int[Array, ""]
@@ -95,7 +96,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     moves each particle until they have forgotten where they were: until no coordinate
     correlates more than .1 with that before the moves, or that changes no more. The
     metric of the moves is the covariance of another run's particles. `Samples.summary`
-    holds log Z, the weights, and where on the path the steps ran out.
+    holds log Z, the weights, and the temperatures, which are hotter if steps ran out.
 
     The default reference is learned in the first `num_adapt` steps, or more: pilots go
     the same way with fewer temperatures, until they spread no more, and the reference
@@ -116,8 +117,9 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         num_moves: The number of moves a step; None until the particles have forgotten.
         num_adapt: The number of steps that learn the reference, if it is; by default a
             quarter of a run's.
-        ess_fraction: The conditional effective sample size aimed at; by default that of
-            as many steps as above, at most .99, and .95 where no reference is learned.
+        ess_fraction: The conditional effective sample size aimed at. By default so that
+            twice `num_adapt` steps reach the target, at most .99; .95 where no
+            reference is learned.
 
     References:
         Del Moral, Doucet and Jasra (2006), Sequential Monte Carlo samplers; Zhou,
@@ -146,10 +148,9 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         """Build the state; the first step replaces the particles by the reference's."""
         num, num_runs = len(particles), self.num_runs
         if num_runs is None:
-            fits = (
-                r for r in range(_MOST_RUNS, 4, -1) if num % r == 0 and num >= 2 * r
-            )
-            num_runs = next(fits, 4)
+            some = range(_MOST_RUNS, _FEWEST_RUNS, -1)
+            fits = (r for r in some if num % r == 0 and num >= 2 * r)
+            num_runs = next(fits, _FEWEST_RUNS)
         if num % num_runs or num < 2 * num_runs:
             raise ValueError(
                 f"AnnealedSMC needs at least two `particles` for each of its "
@@ -304,6 +305,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     def _moved(self, key, path, walkers, beta, parameters, at_target):
         """Move the particles until they have forgotten where they were, or once."""
         begun, is_fixed = _standardized(walkers.point), self.num_moves is not None
+        inner = self.inner if is_fixed else self.inner.varied()
         most = self.num_moves or jnp.where(at_target, 1, _MOST_MOVES)
         one = jnp.ones((), begun.dtype)
 
@@ -314,7 +316,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
         def move(carry):
             walkers, parameters, count, _, before, totals = carry
-            walkers, chances, spent, defined = self.inner.varied().move_all(
+            walkers, chances, spent, defined = inner.move_all(
                 jr.fold_in(key, count), path, walkers, beta, parameters
             )
             rate = jnp.mean(chances)

@@ -329,10 +329,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
         """Return this sampler for a run, of which a part adapts."""
         if self.num_adapt is not None:
             return self
-        number, is_none = (
-            on_device(np.asarray(num_steps // self.adapts)),
-            lambda x: x is None,
-        )
+        number = on_device(np.asarray(num_steps // self.adapts))
+        is_none = lambda leaf: leaf is None
         return eqx.tree_at(lambda s: s.num_adapt, self, number, is_leaf=is_none)
 
     def scale_steps(self, factor: float | Scalar) -> "AbstractPathSampler":

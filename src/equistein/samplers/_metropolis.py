@@ -125,7 +125,7 @@ class MALA(AbstractMetropolis):
             proposal, and the distribution stays exact.
         project: What puts a point onto the subspace the particles live on.
         varies: Whether steps have random factors as those of `HMC`, for narrow places;
-            within `AnnealedSMC` they do.
+            within `AnnealedSMC` they do, if its number of moves is not given.
 
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
