@@ -11,6 +11,7 @@ import jax.random as jr
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
+from scipy.spatial.distance import cdist
 
 from equistein.data import cached_array, DataError
 from equistein.diffusion import MixtureNoiseEnergy
@@ -21,7 +22,6 @@ from equistein.metrics import (
     auroc,
     expected_calibration_error,
     frechet_distance,
-    nearest_distances,
     outlier_scores,
     precision_and_recall,
     typicality,
@@ -256,14 +256,14 @@ def sample_scores(
     num = min(len(samples), len(real), _NUM_NEIGHBORS)
     near = precision_and_recall(judged[:num], real[:num])
     counts = jnp.bincount(found, length=len(sets.names)) / len(samples)
-    few = samples[:_NUM_NEAREST]
-    copies = jax.vmap(ImageRotations().orbit)(few)
-    apart = nearest_distances(copies.reshape(-1, *few.shape[1:]), sets.train)
+    copies = jax.vmap(ImageRotations().orbit)(samples[:_NUM_NEAREST])
+    train = np.asarray(sets.train).reshape(len(sets.train), -1)
+    apart = [cdist(each.reshape(len(each), -1), train).min() for each in copies]
     return {
         "frechet_distance": frechet_distance(judged, real),
         "precision": near.precision,
         "recall": near.recall,
         "rarest_class": jnp.min(counts),
         "most_frequent_class": jnp.max(counts),
-        "nearest_training_image": jnp.median(apart.reshape(len(few), -1).min(axis=1)),
+        "nearest_training_image": np.median(apart),
     }

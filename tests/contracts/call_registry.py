@@ -212,7 +212,6 @@ CALLS = {
         proportions=dict(labels=LABELS, num=3),
         frechet_distance=dict(first=X, second=Y),
         precision_and_recall=dict(samples=X, data=Y, num_neighbors=2),
-        nearest_distances=dict(points=X, others=Y),
         bits_per_dimension=dict(log_likelihood=jnp.zeros(3), shape=(8, 8, 1)),
         mean_log_likelihood=dict(log_density=log_density, particles=X),
         kernel_stein_discrepancy=dict(log_density=log_density, particles=X, kernel=RBF),

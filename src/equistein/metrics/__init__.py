@@ -20,7 +20,6 @@ from equistein.metrics._distances import (
     energy_distance as energy_distance,
     frechet_distance as frechet_distance,
     mode_weights as mode_weights,
-    nearest_distances as nearest_distances,
     precision_and_recall as precision_and_recall,
     PrecisionAndRecall as PrecisionAndRecall,
     proportions as proportions,

@@ -163,28 +163,6 @@ def precision_and_recall(
 
 @check_finite_arguments
 @eqx.filter_jit
-def nearest_distances(
-    points: Float[Array, "n *shape"], others: Float[Array, "m *shape"]
-) -> Float[Array, " n"]:
-    """Return the distance of each point to the nearest of others.
-
-    Samples nearer to the training data than held-out data are copies of it.
-    """
-    flat = others.reshape(len(others), -1)
-    center = jnp.mean(flat, axis=0)  # for single precision
-    flat = flat - center[None]
-    norms = jnp.sum(flat**2, axis=1)
-
-    def nearest(point):
-        point = point.ravel() - center
-        squares = norms - 2 * matmul(flat, point) + jnp.sum(point**2)
-        return jnp.sqrt(jnp.maximum(jnp.min(squares), 0))
-
-    return jax.lax.map(nearest, points, batch_size=_AT_ONCE)
-
-
-@check_finite_arguments
-@eqx.filter_jit
 def mode_weights(
     samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
 ) -> Float[Array, " mode"]:

@@ -14,7 +14,9 @@ from equistein.energies import AbstractEnergy, values_at
 from equistein.molecules import (
     BOLTZMANN,
     geometry,
+    hands,
     has_rdkit,
+    main_hand,
     perceive,
     Perceived,
     VALENCES,
@@ -120,11 +122,11 @@ def score_molecules(
 def compare_molecules(
     symbols: Sequence[str], data: np.ndarray, samples: np.ndarray, charge: int = 0
 ) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
-    """Judge new molecules beside the data, by scores, bonds and angles.
+    """Judge new molecules beside the data, by scores, bonds, angles and hands.
 
     Returns:
-        The numbers of the new ones, means and widths of bonds and angles of the data,
-        and those that a figure shows; without RDKit only scores of the new ones.
+        The numbers of the new ones, those of the data (of bonds, angles and the main
+        hand), and what a figure shows; without RDKit only scores of the new ones.
     """
     if not has_rdkit():
         return score_molecules(symbols, samples), {}, {}
@@ -147,6 +149,11 @@ def compare_molecules(
             for found, some in ((floor, values), (numbers, others)):
                 found[f"{kind}_{name}"] = float(some.mean())
                 found[f"{kind}_{name}_width"] = float(some.std())
+    if hand := main_hand(symbols, data):
+        signs = hands(symbols, samples, hand[0])
+        numbers["same_hand"] = np.sum(signs == 1) / max(1, np.sum(signs != 0))
+        numbers["other_stereo_centers"] = np.mean(signs == 0)
+        floor["same_hand"] = hand[1]
     return numbers, floor, panels
 
 

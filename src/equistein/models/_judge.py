@@ -32,7 +32,7 @@ from equistein.metrics import (
     force_errors,
 )
 from equistein.models._contrastive import features_of
-from equistein.molecules import BOLTZMANN, check_thermal, hands, main_hand
+from equistein.molecules import BOLTZMANN, check_thermal
 from equistein.runs import (
     FLOOR,
     Metric,
@@ -95,8 +95,15 @@ _LOWER = (
     "The learned energies of samples are {:.3g} below those of the data, which spread "
     "by {:.2g}: the data lack such shapes. Give more data, forces, or a topology."
 )
+_FAR_SAMPLES = (
+    "Samples differ from the data: their energy distance is {:.2g}, that of two halves "
+    "of the data {:.2g}. Give more points, fit for more epochs or with smaller steps, "
+    "or take another network, such as linear for a table."
+)
 _GAIN = ("gain_over_normal", "gain_over_normal_error")
+_DISTANCE = "energy_distance_of_features"
 _FAR = 6.0  # spreads
+_FAR_FLOORS, _FAR_SPREADS = 3.0, 0.05  # an energy distance beyond their sum is far
 _LEAST_GAIN = 0.01  # of a loss of denoising
 _UNSURE = 0.5  # nats, of an error with which nothing can be said
 _CAPTIONS = {
@@ -155,14 +162,20 @@ def judge(
     # As many samples as floor points, so that their numbers can be compared.
     num = min(len(first), len(samples))
     other_features, numbers, floor, energies = feature_map(others), {}, {}, []
+    spread = float(jnp.sqrt(jnp.sum(jnp.var(other_features, axis=0))))
     for found, points in ((numbers, samples[:num]), (floor, first[:num])):
-        distance = energy_distance(feature_map(points), other_features)
-        found["energy_distance_of_features"] = distance
+        found[_DISTANCE] = energy_distance(feature_map(points), other_features)
         energies.append(np.asarray(values_at(energy, points)))
         if dataset.kelvin is not None:
             found["mean_energy"] = float(energies[-1].mean())
-            found |= _thermal_numbers(energy, points, dataset.kelvin)
+        if dataset.kelvin is not None and not fitted.group.is_periodic:
+            forces = np.asarray(values_at(jax.grad(energy.log_density), points))
+            check = check_thermal(points, BOLTZMANN * dataset.kelvin * forces).estimates
+            found["learned_temperature"] = check["displacement virial"].value
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
+    far, near = (float(each[_DISTANCE]) for each in (numbers, floor))
+    if far > _FAR_FLOORS * near + _FAR_SPREADS * spread:
+        reasons.append(_FAR_SAMPLES.format(far, near))
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in _GAIN)
     if gain <= gain_error < _UNSURE:
         reasons.append(_NO_GAIN.format(gain, gain_error))
@@ -182,19 +195,13 @@ def judge(
             dataset.charge,
         )  # fmt: skip
         numbers, floor = numbers | of_samples, floor | of_data
-        found = main_hand(species, shown["data"][:_MAX_MOLECULES])
-        if found is not None:
-            signs = hands(species, shown["samples"], found[0])
-            numbers["same_hand"] = np.sum(signs == 1) / max(1, np.sum(signs != 0))
-            numbers["other_stereo_centers"] = np.mean(signs == 0)
-            floor["same_hand"] = found[1]
         panels = _energy_panel(energy, dataset, samples) | panels
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}
     few = min(num_samples, _SAMPLES_OF_CLASS)
-    for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
+    names = list(dataset.classes or range(dataset.num_classes or 0))
+    for label, name in enumerate(names[:_SHOWN_CLASSES]):
         drawn = fitted.sample(jr.fold_in(class_key, label), few, label=label)
-        name = dataset.classes[label] if dataset.classes else label
         shown[f"class {name}"] = np.asarray(drawn)
     events = fitted.events + [{"event": WARNING, "text": text} for text in reasons]
     model = seed_outcome(numbers, samples, history=fitted.history, events=events)
@@ -214,18 +221,6 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
         return jax.vmap(lambda g, x: features(group.act(g, x)))(elements, points)
 
     return of_moved
-
-
-def _thermal_numbers(
-    energy: AbstractEnergy, points: Particles, kelvin: float
-) -> dict[str, float]:
-    """Return the temperature that learned forces suit."""
-    if isinstance(energy.group(points.shape[1:]), PeriodicCloud):
-        return {}  # since the virial is that of a molecule
-    forces = np.asarray(values_at(jax.grad(energy.log_density), points))
-    check = check_thermal(np.asarray(points), BOLTZMANN * kelvin * forces)
-    virial = check.estimates["displacement virial"].value
-    return {"learned_temperature": virial}
 
 
 def _energy_panel(

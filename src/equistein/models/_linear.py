@@ -1,6 +1,7 @@
 """Energies that are linear in features, fitted by one solve, alone or compared."""
 
 import dataclasses
+import math
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,6 @@ from equistein.energies import (
     PairWall,
     PlainEnergy,
     SummedEnergy,
-    TemperedEnergy,
     values_at,
 )
 from equistein.features import (
@@ -45,7 +45,6 @@ from equistein.models._settings import ComparedSettings, LinearSettings
 from equistein.samplers import MALA
 from equistein.training import fit_linear, Fitted, SamplesOf, SamplingGenerator
 
-_HEAT = 4.0  # the temperature of the normal distribution that waves are added to
 _COPIES = 8  # of points, to find the range of blurred ones
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 _MOST_EMBEDDED = 36  # atoms in a cell whose sums over neighbors are features
@@ -53,6 +52,7 @@ _EMBEDDING = (0.5, 2.0, 3.0)
 _PART = 10  # of the points, which are kept from training to compare by
 _REPEATS = 8  # of each of them, with noise and with its mirror image
 _SURE = 2.0  # standard errors by which a network must be better than the solve
+_MOMENTS = 1_000  # samples to match moments
 _SAMPLES = 20  # for each effective parameter, to match moments
 _LARGEST = 60  # coordinates, for which samples from nothing are in equilibrium
 _STEPS = 1_000  # of chains that begin at samples of the linear energy
@@ -103,6 +103,9 @@ class LinearModel:
         )  # fmt: skip
         fitted = dataclasses.replace(fitted, generator=generator)
         num, needed = self.settings.moment_samples, fitted.solutions[0].num_effective
+        if num is None:  # waves may have any energy where there are no data
+            is_wave = isinstance(self.energy.features, RandomFeatures)
+            num = max(_MOMENTS, math.ceil(_SAMPLES * needed * is_wave))
         is_easy = dim <= _LARGEST and not fitted.group.is_periodic
         if labels is None and is_easy and num >= _SAMPLES * needed:
             fitted = fitted.match_moments(key, data, num_samples=num)
@@ -121,7 +124,7 @@ def linear_model(
 ) -> LinearModel:
     """Return an energy of pairs, and of bonds or of some atoms; or of waves.
 
-    Waves, for other groups, are added to a normal distribution twice as wide as data.
+    Waves, for other groups, are added to the normal distribution that fits the data.
     """
     group.check_shape(data.shape[1:])
     if isinstance(group, AbstractCloud | PeriodicCloud):
@@ -130,8 +133,11 @@ def linear_model(
         on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
         symmetry = Radius() if on_sphere and data.ndim == 2 else group
         waves = RandomFeatures(symmetry, settings.num_waves, data)
-        normal = fit_linear(0, LinearEnergy(Quadratic(group)), data, progress=False)
-        energy = LinearEnergy(waves, TemperedEnergy(normal.energy, _HEAT))
+        normal = fit_linear(
+            0, LinearEnergy(Quadratic(group)), data, noise=settings.noise,
+            progress=False,
+        )  # fmt: skip
+        energy = LinearEnergy(waves, normal.energy)
     return LinearModel(energy=energy, settings=settings, batch_size=len(data))
 
 

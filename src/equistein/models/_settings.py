@@ -149,7 +149,8 @@ class LinearSettings(AbstractSettings):
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
         moment_samples: Samples for `Fitted.match_moments`, from 20 for each effective
-            parameter on. Not with classes, in a cell, or above 60 coordinates.
+            parameter on; None is 1 000, or these 20 where they are more, of waves. Not
+            with classes, in a cell, or above 60 coordinates.
         sample_steps: Steps of annealed sequential Monte Carlo or, in a cell, of chains
             before their first sample; None is 50 a coordinate, from 400 to 2 000.
     """
@@ -158,7 +159,7 @@ class LinearSettings(AbstractSettings):
     num_waves: int = 200
     noise: float | None = None
     ridge: float | None = None
-    moment_samples: int = 1_000
+    moment_samples: int | None = None
     sample_steps: int | None = None
     sample_at_once: int = 1_024
 

@@ -61,12 +61,6 @@ def test_precision_and_recall_need_more_points_than_neighbors():
         metrics.precision_and_recall(jnp.ones((3, 2)), jnp.ones((9, 2)))
 
 
-def test_nearest_distances_are_those_of_all_pairs(key):
-    points, others = jr.normal(key, (5, 2, 3)), jnp.arange(42.0).reshape(7, 2, 3) / 20
-    every = jnp.linalg.norm((points[:, None] - others[None]).reshape(5, 7, 6), axis=2)
-    assert np.allclose(metrics.nearest_distances(points, others), every.min(axis=1))
-
-
 def test_bits_per_dimension_of_a_uniform_law_are_eight():
     assert float(metrics.bits_per_dimension(jnp.zeros(()), (28, 28, 1))) == 8
     one_less = metrics.bits_per_dimension(jnp.full((2,), np.log(2.0) * 6), (3, 2))

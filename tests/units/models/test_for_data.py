@@ -37,6 +37,7 @@ from equistein.models import (
     for_data,
     ImageSettings,
     kernel_for,
+    LinearSettings,
     load,
 )
 from equistein.models._contrastive import features_of
@@ -331,6 +332,17 @@ def test_densities_keep_their_narrowest_directions(key):
         assert (steps.temperature, steps.kernel is None) == (
             (0.7, False) if ending == "mean" else (1.0, True)
         )
+
+
+def test_waves_are_added_to_the_normal_distribution_of_the_data(key):
+    mixing = jnp.array([[2.0, 0.0], [1.9, 0.3]])  # a narrow direction, aslant
+    points = jr.normal(key, (3_000, 2)) @ mixing.T
+    settings = LinearSettings(num_waves=20, moment_samples=0)
+    fitted = for_data(key, Trivial(), points, settings=settings).fit(key, points)
+    right = -jnp.linalg.solve(mixing @ mixing.T, points.T).T
+    found = jax.vmap(jax.grad(fitted.log_density))(points)
+    error = jnp.linalg.norm(found - right) / jnp.linalg.norm(right)
+    assert error < 0.1, error
 
 
 @pytest.mark.parametrize(("num", "epochs"), [(100, 300), (6_000, 375), (20_000, 600)])

@@ -13,7 +13,7 @@ from equistein.models import judge
 from equistein.networks import EGNN, MLP
 from equistein.samplers import Langevin, Normal, SamplingWarning
 from equistein.targets import RotatedGaussians
-from equistein.training import Box, Fitted, SamplingGenerator
+from equistein.training import Box, Fitted, Normals, SamplingGenerator
 
 
 def fitted_with(step_size, points):
@@ -40,11 +40,10 @@ def test_samples_that_no_step_has_moved_are_told():
     assert fitted_with(0.1, points).sample(0, 6).shape == (6, 2)
 
 
-def verdict(energy, points, **options):
+def verdict(energy, points, start=None, **options):
     """Return the texts of events, and what was gained over a normal distribution."""
-    generator = SamplingGenerator(
-        Langevin(0.01), Box(points, Trivial()), num_steps=3, num_at_once=8
-    )
+    start = Box(points, Trivial()) if start is None else start
+    generator = SamplingGenerator(Langevin(0.01), start, num_steps=3, num_at_once=8)
     center = jnp.zeros(points.shape[1:])
     fitted = Fitted(energy, {}, [], generator, Normal(center, 2.0, **options))
     group = energy.group(points.shape[1:])
@@ -69,6 +68,14 @@ def test_an_energy_that_is_no_better_than_a_normal_distribution_is_told():
     text, gain = verdict(normal, points)
     assert "adds nothing" in text
     assert abs(gain) < 0.1
+
+
+@pytest.mark.parametrize(("shift", "is_told"), [(0.0, False), (2.0, True)])
+def test_samples_far_from_the_data_are_told(shift, is_told):
+    points = jr.normal(jr.key(0), (60, 2))
+    energy = KnownEnergy(Normal(jnp.zeros(2), 1.0).log_density, Trivial())
+    text, _ = verdict(energy, points, Normals(points + shift, Trivial()))
+    assert ("Samples differ from the data" in text) == is_told
 
 
 @pytest.mark.slow
