@@ -169,11 +169,12 @@ def _molecules(
     pairs = zip(frames, symbols, strict=True)
     chosen = [each for each in pairs if wanted is None or formula(each[1]) == wanted]
     molecules = [_molecule(*each, keys, units, options["charge"]) for each in chosen]
-    others = len(frames) - len(molecules)
+    others, of_i_pi = len(frames) - len(molecules), "CELL(abcABC)" in frames[0].entries
     if not molecules:
         has = ", ".join({formula(each): 0 for each in symbols})
         raise ValueError(f"it has no {wanted} (--formula), but {has}.")
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
+    notes += ["The CELL of i-PI is not read: if it counts, give `Lattice`."] * of_i_pi
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
     _check_cells([frame for frame, _ in chosen])

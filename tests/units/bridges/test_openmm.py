@@ -319,6 +319,8 @@ def test_starts_in_other_units_are_refused(key):
         es.from_openmm(system, 300.0, reference=np.zeros((3, 3)))
     with pytest.raises(ValueError, match="`kelvin`"):
         es.from_openmm(system, -1.0)
+    with pytest.warns(UserWarning, match="in K, not kT"):
+        es.from_openmm(system, 2.49)
 
 
 def test_positions_with_a_unit_are_taken_in_it():

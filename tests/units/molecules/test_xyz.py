@@ -194,11 +194,13 @@ def test_cells_that_differ_by_rounding_are_one(write):
     assert len(read_molecules(write(f"{first.rstrip()}\n{second}"))) == 2
 
 
-def test_the_unit_of_i_pi_is_read(write):
+def test_the_unit_of_i_pi_is_read_and_its_cell_is_not(write):
     cell = "# CELL(abcABC): 15 15 15 90 90 90 positions{atomic_unit}"
-    found = read_molecules(write(WATER.replace("water, in Angstrom", cell)))[0]
-    plain = read_molecules(write(WATER))[0]
-    assert np.allclose(found.positions, 0.529177 * plain.positions, atol=1e-5)
+    frames = read_molecules(write(WATER.replace("water, in Angstrom", cell)))
+    plain = read_molecules(write(WATER))
+    assert np.allclose(frames[0].positions, 0.529177 * plain[0].positions, atol=1e-5)
+    assert "CELL of i-PI is not read" in " ".join(frames.notes)
+    assert not plain.notes
 
 
 def test_a_cell_in_another_unit_is_refused(write):

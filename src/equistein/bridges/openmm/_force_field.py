@@ -1,6 +1,7 @@
 """The Boltzmann density of a force field of OpenMM, in JAX."""
 
 import importlib
+import warnings
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,6 +21,7 @@ from equistein.bridges.openmm._translation import read_terms, REMEDY
 from equistein.groups import PointCloud
 
 _GAS = 8.31446261815324e-3  # kJ / mol / K
+_COLDEST = 5.0  # K; kT at 300 K is .026 eV, .6 kcal/mol, 2.5 kJ/mol
 _CLOSEST = 0.03  # nm, less than any two atoms are apart
 _HIGHEST = 1e6  # kT, and of small molecules 1e4 an atom
 
@@ -153,6 +155,9 @@ def from_openmm(system: Any, kelvin: float, *, reference: Any = None) -> ForceFi
             precision the rest is then summed with less rounding.
     """
     check_positive("`from_openmm`", kelvin=kelvin)
+    if kelvin < _COLDEST:
+        text = f"`kelvin` is {float(kelvin):.3g}: give the temperature in K, not kT"
+        warnings.warn(f"{text}, which is 2.49 kJ/mol at 300 K.", stacklevel=3)
     masses, terms = _translate(system)
     nothing = tuple(np.zeros(1) for _ in terms)
     field = ForceField(float(kelvin), len(masses), tuple(terms), nothing)
