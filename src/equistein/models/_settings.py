@@ -148,8 +148,8 @@ class LinearSettings(AbstractSettings):
             subspace.
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
-        moment_samples: Samples for `Fitted.match_moments`, from 20 for each effective
-            parameter on; None is 1 000, or these 20 where they are more, of waves. Not
+        moment_samples: Samples for `Fitted.match_moments`, which needs 20 for each
+            effective parameter. None is 1 000 or, of waves, as many as it needs. Not
             with classes, in a cell, or above 60 coordinates.
         sample_steps: Steps of annealed sequential Monte Carlo or, in a cell, of chains
             before their first sample; None is 50 a coordinate, from 400 to 2 000.
