@@ -168,7 +168,7 @@ def judge(
         energies.append(np.asarray(values_at(energy, points)))
         if dataset.kelvin is not None:
             found["mean_energy"] = float(energies[-1].mean())
-        if dataset.kelvin is not None and not fitted.group.is_periodic:
+        if dataset.kelvin is not None and not fitted.group.is_periodic:  # a molecule
             forces = np.asarray(values_at(jax.grad(energy.log_density), points))
             check = check_thermal(points, BOLTZMANN * dataset.kelvin * forces).estimates
             found["learned_temperature"] = check["displacement virial"].value

@@ -104,8 +104,8 @@ class LinearModel:
         fitted = dataclasses.replace(fitted, generator=generator)
         num, needed = self.settings.moment_samples, fitted.solutions[0].num_effective
         if num is None:  # waves may have any energy where there are no data
-            is_wave = isinstance(self.energy.features, RandomFeatures)
-            num = max(_MOMENTS, math.ceil(_SAMPLES * needed * is_wave))
+            are_waves = isinstance(self.energy.features, RandomFeatures)
+            num = max(_MOMENTS, math.ceil(_SAMPLES * needed)) if are_waves else _MOMENTS
         is_easy = dim <= _LARGEST and not fitted.group.is_periodic
         if labels is None and is_easy and num >= _SAMPLES * needed:
             fitted = fitted.match_moments(key, data, num_samples=num)
