@@ -94,12 +94,9 @@ def _hints(public: Any) -> dict[str, Any]:
 
 
 def _check_all(
-    owner: str,
-    values: dict[str, Any],
-    signature: inspect.Signature,
-    hints: dict[str, Any],
-    finite: bool,
-) -> None:
+    owner: str, values: dict[str, Any], signature: inspect.Signature,
+    hints: dict[str, Any], finite: bool,
+) -> None:  # fmt: skip
     """Raise `ValueError` for the first argument that does not fit."""
     shapes = ""  # of the arguments before
     for argument, value in values.items():

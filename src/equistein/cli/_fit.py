@@ -321,15 +321,17 @@ class _Task:
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     chosen = {name: v for name, v in vars(options).items() if v is not None}
-    others = set(chosen) - set(vars(SETTINGS["linear"]))
-    if is_molecules(data) and (problem.network, problem.wants_density) == (None, True):
-        # Options of the other network for molecules ask for that one.
-        is_graph = others and others <= set(vars(SETTINGS["graph"]))
-        problem = dataclasses.replace(problem, network="graph" if is_graph else None)
+    # Options of the other network for data that are solved for ask for that one.
+    other = "graph" if is_molecules(data) else "features"
+    is_other = {*vars(SETTINGS["linear"])} < {*vars(SETTINGS["linear"]), *chosen}
+    is_other &= problem.network is None and {*chosen} <= {*vars(SETTINGS[other])}
+    if is_other and other == "graph" and problem.wants_density:
+        problem = dataclasses.replace(problem, network="graph")
     dataset = models.read_dataset(data, problem)
     network = problem.network or models.default_network(
-        dataset.group, dataset.labels, problem.wants_density
+        dataset.group, dataset.points.shape[1:], dataset.labels, problem.wants_density
     )
+    network = other if is_other and network == "linear" else network
     problem, settings = dataclasses.replace(problem, network=network), SETTINGS[network]
     if other := [
         f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)

@@ -335,13 +335,9 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
 
 @eqx.filter_jit
 def _reverse(
-    key: Key,
-    energy: AbstractNoiseEnergy,
-    steps: AbstractDiffusionSteps,
-    size: tuple[int, tuple[int, ...]],
-    clamp: Clamp | None,
-    part: float,
-) -> tuple[Particles, Particles]:
+    key: Key, energy: AbstractNoiseEnergy, steps: AbstractDiffusionSteps,
+    size: tuple[int, tuple[int, ...]], clamp: Clamp | None, part: float,
+) -> tuple[Particles, Particles]:  # fmt: skip
     """Move new points from the largest noise to the least, and take that off too."""
     # The size is their number and shape; where they start is returned too. `part` is
     # how far points go from where they are (0) to `energy.denoise` (1).

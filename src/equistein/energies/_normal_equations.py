@@ -95,13 +95,10 @@ def sum_folds(folds: Sequence[Equations]) -> Equations:
 
 
 def accumulate(
-    function: Callable[..., Any],
-    features: AbstractFeatures,
-    gradients: Callable[[np.ndarray], np.ndarray],
-    blocks: Blocks,
-    mesh: Mesh | None,
+    function: Callable[..., Any], features: AbstractFeatures,
+    gradients: Callable[[np.ndarray], np.ndarray], blocks: Blocks, mesh: Mesh | None,
     *more: Any,
-) -> dict[int, Any]:
+) -> dict[int, Any]:  # fmt: skip
     """Return `sum_equations` or `sum_scatter`, summed over the rows of each fold.
 
     In double precision; `gradients` are of the known energy.
@@ -291,12 +288,9 @@ def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
 
 
 def solve(
-    folds: Sequence[Equations],
-    shares: tuple[float, float],
-    ridge: float | None,
-    features: Any,
-    shape: tuple[int, ...],
-) -> LinearSolution:
+    folds: Sequence[Equations], shares: tuple[float, float], ridge: float | None,
+    features: Any, shape: tuple[int, ...],
+) -> LinearSolution:  # fmt: skip
     """Solve the equations, with features held that come out unbounded."""
     matrix, vector = sum_folds(folds).combined(shares)
     diagonal, penalties = np.diag(matrix), features.penalties(shape)
@@ -330,11 +324,9 @@ def _eigen(
 
 
 def _best_ridge(
-    matrix: np.ndarray,
-    folds: Sequence[tuple[np.ndarray, np.ndarray]],
-    used: np.ndarray,
-    penalties: np.ndarray,
-) -> float:
+    matrix: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    used: np.ndarray, penalties: np.ndarray,
+) -> float:  # fmt: skip
     """Return the largest ridge by which folds predict each other about best."""
     # It is worse than the best by less than half a standard error over the folds: the
     # data's gaps are smooth. With many features one fold is enough, as that is slow.

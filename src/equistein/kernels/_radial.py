@@ -59,12 +59,9 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return self._force_about(points, targets, points, scores)
 
     def _force_about(
-        self,
-        particles: Float[Array, "particle *shape"],
-        targets: Targets,
-        sources: Sources,
-        scores: Sources,
-    ) -> Targets:
+        self, particles: Float[Array, "particle *shape"], targets: Targets,
+        sources: Sources, scores: Sources,
+    ) -> Targets:  # fmt: skip
         """Return the force, shifting points by the mean of `particles` for accuracy."""
         x, y = centered(flatten(targets), flatten(sources), flatten(particles))
         total = sum_blocks(self._block_sum, x, y, flatten(scores))

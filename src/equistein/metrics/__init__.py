@@ -39,6 +39,9 @@ from equistein.metrics._molecules import (
     shared_bonds as shared_bonds,
     stable_atoms as stable_atoms,
 )
+from equistein.metrics._noise_contrastive import (
+    contrast_with_noise as contrast_with_noise,
+)
 from equistein.metrics._particle_systems import (
     AbstractParticleDensity as AbstractParticleDensity,
     geometric_wasserstein as geometric_wasserstein,

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from equistein._check_arguments import check_finite_arguments
 from equistein._limits import check_memory
@@ -54,7 +54,6 @@ class LogNormalizer(eqx.Module):
 
 
 @check_finite_arguments
-@eqx.filter_jit
 def annealed_importance_sampling(
     key: Key,
     log_density: LogDensity,
@@ -92,8 +91,22 @@ def annealed_importance_sampling(
         _BYTES * (num_steps + num_particles),
         "take smaller `num_particles` or `num_steps`",
     )
-    keys = jr.split(key, 6)
     path = GeometricPath(log_density, reference)
+    found, is_inside = _estimate(key, path, samples, num_particles, num_steps)
+    if not is_inside:
+        raise ValueError(
+            "`samples` where the density is zero are not samples of it: leave them out."
+        )
+    return found
+
+
+@eqx.filter_jit
+def _estimate(
+    key: Key, path: GeometricPath, samples: Particles | None, num_particles: int,
+    num_steps: int,
+) -> tuple[LogNormalizer, Bool[Array, ""]]:  # fmt: skip
+    """Return the estimate, and whether all samples have a density above zero."""
+    keys = jr.split(key, 6)
     starts = path.start(keys[0], num_particles)
     # Small steps while the density is nearly flat, where its energies are largest.
     betas = ((jnp.arange(num_steps + 1) / num_steps) ** 4).astype(starts.value.dtype)
@@ -111,11 +124,12 @@ def annealed_importance_sampling(
     lower, lower_error, effective = _log_mean(log_weights)
     inverse, inverse_error, effective_back = _log_mean(log_inverses)
     inside = jnp.mean(jnp.isfinite(starts.value).astype(betas.dtype))
+    is_inside = (samples is None) | jnp.all(jnp.isfinite(tops.value))
     upper = jnp.log(inside) - inverse
     upper_error = jnp.sqrt(inverse_error**2 + (1 / inside - 1) / num_particles)
     effective = jnp.minimum(effective, effective_back)
     error = jnp.abs(upper - lower) / 2 + 3 * jnp.maximum(lower_error, upper_error)
-    return LogNormalizer(
+    found = LogNormalizer(
         value=(lower + upper) / 2,
         error=jnp.where(effective >= _FEWEST, error, jnp.inf),
         lower=lower,
@@ -123,15 +137,13 @@ def annealed_importance_sampling(
         effective_sample_size=effective,
         num_particles=num_particles,
     )
+    return found, is_inside
 
 
 def _walk(
-    key: Key,
-    path: GeometricPath,
-    walkers: PathWalker,
-    betas: Float[Array, " temperature"],
-    step_sizes: Float[Array, " step"],
-) -> tuple[PathWalker, Float[Array, " particle"]]:
+    key: Key, path: GeometricPath, walkers: PathWalker,
+    betas: Float[Array, " temperature"], step_sizes: Float[Array, " step"],
+) -> tuple[PathWalker, Float[Array, " particle"]]:  # fmt: skip
     """Move walkers from the first to the last temperature; return log weights too."""
 
     def step(carry, inputs):
@@ -167,12 +179,9 @@ def _tune(
 
 
 def _move(
-    key: Key,
-    path: GeometricPath,
-    walkers: PathWalker,
-    beta: Scalar,
+    key: Key, path: GeometricPath, walkers: PathWalker, beta: Scalar,
     log_step_size: Scalar,
-) -> tuple[PathWalker, Float[Array, " particle"]]:
+) -> tuple[PathWalker, Float[Array, " particle"]]:  # fmt: skip
     assert isinstance(path.reference, AbstractReference)
     chains = MALA(1.0, project=path.reference.project)
     parameters = ChainParameters(log_step_size)
@@ -193,11 +202,7 @@ def _walkers_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.evaluate(reference.project(x)))(samples)
-    bad = jnp.any(~jnp.isfinite(walkers.value))
-    reason = "`samples` where the density is zero are not samples of it: leave them out"
-    values = eqx.error_if(walkers.value, bad, reason)
-    return eqx.tree_at(lambda w: w.value, walkers, values)
+    return jax.vmap(lambda x: path.evaluate(reference.project(x)))(samples)
 
 
 def _log_mean(log_weights: Float[Array, " n"]) -> tuple[Scalar, Scalar, Scalar]:

@@ -72,11 +72,8 @@ def radial_distribution(
 
 @eqx.filter_jit
 def _counts(
-    points: Particles,
-    group: PeriodicCloud,
-    pairs: Int[Array, "2 pair"],
-    num_bins: int,
-) -> Float[Array, "frame bin"]:
+    points: Particles, group: PeriodicCloud, pairs: Int[Array, "2 pair"], num_bins: int,
+) -> Float[Array, "frame bin"]:  # fmt: skip
     def of_frame(point):
         gaps = group.minimum_image(point[pairs[0]] - point[pairs[1]])
         lengths = jnp.sqrt(jnp.sum(gaps**2, axis=-1))

@@ -1,6 +1,8 @@
 """Scores of particle systems: what `score_against` returns, and what papers report."""
 
+import csv
 import math
+import pathlib
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -175,40 +177,6 @@ class PublishedScore(NamedTuple):
     evaluations: float | None
 
 
-_IDEM = "iDEM (ICML 2024)"
-_PDNS = "PDNS (ICLR 2026)"
-_FLOW = "Flow Sampling (ICML 2026)"
-_SGDS = "SGDS (NeurIPS 2025)"
-_CHAINS = "plain MCMC, as published"
-_PUBLISHED = {
-    "dw4": (
-        PublishedScore(_IDEM, 0.70, 0.55, None),
-        PublishedScore("Adjoint Sampling", 0.62, 0.55, None),
-        PublishedScore("ASBS", 0.43, 0.20, None),
-        PublishedScore(_FLOW, 0.36, 0.11, None),
-        PublishedScore(_CHAINS, None, 0.148, None),
-    ),
-    "lj13": (
-        PublishedScore(_IDEM, 1.61, 30.78, 300e6),
-        PublishedScore("Adjoint Sampling", 1.67, 2.40, 1e6),
-        PublishedScore("ASBS", 1.59, 1.99, None),
-        PublishedScore(_PDNS, None, 1.01, None),
-        PublishedScore(_FLOW, None, 0.97, None),
-        PublishedScore(_SGDS, 1.56, 0.89, 370e3),
-        PublishedScore(_CHAINS, None, 0.516, 300e6),
-    ),
-    "lj55": (
-        PublishedScore(_IDEM, 4.69, 93.53, 120e6),
-        PublishedScore("Adjoint Sampling", 4.04, 30.83, 1e6),
-        PublishedScore("ASBS", 4.00, 28.10, None),
-        PublishedScore(_PDNS, None, 21.97, None),
-        PublishedScore(_FLOW, None, 21.32, None),
-        PublishedScore(_SGDS, 4.25, 32.17, 45e3),
-        PublishedScore(_CHAINS, None, 0.872, 120e6),
-    ),
-}
-
-
 @check_finite_arguments
 def published_scores(name: str) -> tuple[PublishedScore, ...]:
     """Return what papers report of their samplers of a system, in order of appearance.
@@ -216,4 +184,7 @@ def published_scores(name: str) -> tuple[PublishedScore, ...]:
     Each paper used its own script and reference, so compare loosely. Systems other than
     `dw4`, `lj13` and `lj55` have none.
     """
-    return _PUBLISHED.get(name, ())
+    with pathlib.Path(__file__).with_name("published_scores.csv").open() as file:
+        rows = [row for row in csv.reader(file) if row[0] == name]
+    numbers = lambda row: (float(text) if text else None for text in row[2:])
+    return tuple(PublishedScore(row[1], *numbers(row)) for row in rows)

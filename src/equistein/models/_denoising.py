@@ -44,12 +44,9 @@ _COARSEST = 8  # pixels a side, from which on no further level halves them
 
 
 def graph_model(
-    key: Key,
-    group: AbstractGroup,
-    data: Particles,
-    settings: DenoisingSettings,
+    key: Key, group: AbstractGroup, data: Particles, settings: DenoisingSettings,
     atomic_numbers: Sequence[int] | None,
-) -> Model:
+) -> Model:  # fmt: skip
     """Return a model of a graph network, with an energy for each noise level."""
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
@@ -128,12 +125,9 @@ def denoising_model(
 
 @check_arguments
 def image_model(
-    key: Key,
-    group: ImageRotations | Trivial,
-    data: Particles,
-    labels: Any = None,
+    key: Key, group: ImageRotations | Trivial, data: Particles, labels: Any = None,
     settings: ImageSettings | None = None,
-) -> Model:
+) -> Model:  # fmt: skip
     """Return energies of images on a U-shaped network, with training by denoising.
 
     It corrects normal distributions of each class, -1 where that is unknown.

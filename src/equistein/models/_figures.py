@@ -25,13 +25,10 @@ _IN_VIEWER = 8
 
 
 def figures(
-    group: AbstractGroup,
-    history: Mapping[str, np.ndarray],
-    features: Mapping[str, Any],
-    shown: Mapping[str, np.ndarray],
-    panels: Mapping[str, Mapping[str, np.ndarray]],
-    species: Sequence[str] | None,
-) -> dict[str, Any]:
+    group: AbstractGroup, history: Mapping[str, np.ndarray],
+    features: Mapping[str, Any], shown: Mapping[str, np.ndarray],
+    panels: Mapping[str, Mapping[str, np.ndarray]], species: Sequence[str] | None,
+) -> dict[str, Any]:  # fmt: skip
     """Plot samples, all and those of each class, beside the data.
 
     Each panel has a quantity of molecules, or a column, of the data and the samples.

@@ -1,6 +1,7 @@
 """The model that suits a symmetry and data, or a data set read from a file."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from equistein.groups import (
     AbstractGroup,
     ImageRotations,
     Molecule,
+    Orthogonal,
     PeriodicCloud,
     PointCloud,
+    SpecialOrthogonal,
 )
 from equistein.metrics import shared_bonds
 from equistein.models._contrastive import contrastive_model, energy_for, num_classes_of
@@ -30,6 +33,8 @@ from equistein.models._settings import (
     Network,
 )
 from equistein.molecules import atomic_numbers_of, BOLTZMANN
+
+_MOST_COORDINATES = 10  # of points that waves are better for than perceptrons
 
 SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
@@ -56,13 +61,14 @@ def for_data(
 
     The settings choose the network, as in `SETTINGS`. By default they are
     `DenoisingSettings` for point clouds without labels, `ImageSettings` for images,
-    `LinearSettings` in a periodic cell, else `ContrastiveSettings`.
+    `LinearSettings` in a periodic cell and for up to ten coordinates without labels,
+    else `ContrastiveSettings`.
 
     Labels are the class of each point (whole numbers from 0 on, -1 where unknown), or
     its known energy (floating point, NaN where unknown). The `atomic_numbers` are for a
     graph network of particles that are atoms.
     """
-    settings = settings or SETTINGS[default_network(group, labels)]
+    settings = settings or SETTINGS[default_network(group, data.shape[1:], labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
     cloud = group  # networks of distances do not tell mirror images apart
     if isinstance(group, Molecule):
@@ -102,17 +108,20 @@ def for_data(
 
 
 def default_network(
-    group: AbstractGroup, labels: Any, wants_density: bool = False
+    group: AbstractGroup, shape: tuple[int, ...], labels: Any, density: bool = False
 ) -> Network:
-    """Return the network that suits a symmetry, labels and a purpose."""
+    """Return the network for a symmetry, a shape of points, labels and a purpose."""
     if isinstance(group, ImageRotations):
         return "unet"
     if isinstance(group, PeriodicCloud):
         return "linear"
     is_cloud = isinstance(group, PointCloud) and group.reflections
     if (is_cloud or isinstance(group, Molecule)) and labels is None:
-        return "linear" if wants_density else "graph"
-    return "features"
+        return "linear" if density else "graph"
+    has_radius = isinstance(group, Orthogonal | SpecialOrthogonal) and len(shape) == 1
+    is_easy = labels is None and (has_radius or group.order is not None)
+    is_easy &= math.prod(shape) <= _MOST_COORDINATES
+    return "linear" if is_easy else "features"
 
 
 @check_arguments
@@ -124,7 +133,8 @@ def for_dataset(
     Linear energies of molecules have the symmetry of the bonds that all have.
     """
     train = dataset.preview().train()
-    settings = settings or SETTINGS[default_network(train.group, train.labels)]
+    shape = train.points.shape[1:]
+    settings = settings or SETTINGS[default_network(train.group, shape, train.labels)]
     numbers = atomic_numbers_of(train.species) if train.species else None
     group = train.group
     if type(settings) is LinearSettings and numbers and isinstance(group, PointCloud):

@@ -1,7 +1,6 @@
 """Energies that are linear in features, fitted by one solve, alone or compared."""
 
 import dataclasses
-import math
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from equistein._arrays import as_keys
 from equistein._check_arguments import accept_integer_key
 from equistein._types import AnyKey, Key, Particles
 from equistein.diffusion import DenoisingScoreMatching
@@ -40,6 +40,7 @@ from equistein.groups import (
     PeriodicCloud,
     SpecialOrthogonal,
 )
+from equistein.metrics import contrast_with_noise
 from equistein.models._model import Model, with_about, with_forces
 from equistein.models._settings import ComparedSettings, LinearSettings
 from equistein.samplers import MALA
@@ -52,7 +53,6 @@ _EMBEDDING = (0.5, 2.0, 3.0)
 _PART = 10  # of the points, which are kept from training to compare by
 _REPEATS = 8  # of each of them, with noise and with its mirror image
 _SURE = 2.0  # standard errors by which a network must be better than the solve
-_MOMENTS = 1_000  # samples to match moments
 _SAMPLES = 20  # for each effective parameter, to match moments
 _LARGEST = 60  # coordinates, for which samples from nothing are in equilibrium
 _STEPS = 1_000  # of chains that begin at samples of the linear energy
@@ -91,24 +91,32 @@ class LinearModel:
     ) -> Fitted:  # fmt: skip
         """Fit the energy as `es.fit_linear` does; no other `options` are looked at."""
         del options
-        fitted = fit_linear(
-            key, self.energy, data, labels=labels, forces=self.forces, mesh=mesh,
-            noise=self.settings.noise, ridge=self.settings.ridge, progress=progress,
-        )  # fmt: skip
+        settings, energy, normal = self.settings, self.energy, None
+        known = {"noise": settings.noise, "mesh": mesh, "progress": progress}
+        if isinstance(energy.features, RandomFeatures):
+            base: Any = energy.base
+            normal = fit_linear(key, base, data, **known)
+            energy = LinearEnergy(energy.features, normal.energy)
+        if normal and labels is None:  # slopes alone leave energies far away free
+            energy = contrast_with_noise(
+                as_keys(key), energy, data, blur=settings.noise, ridge=settings.ridge
+            )
+            fitted = dataclasses.replace(normal, energy=energy, solutions=())
+        else:
+            known |= {"forces": self.forces, "ridge": settings.ridge}
+            fitted = fit_linear(key, energy, data, labels=labels, **known)
         made: Any = fitted.generator
-        dim, steps = fitted.reference.dim, self.settings.sample_steps
+        dim, num = fitted.reference.dim, settings.sample_at_once
+        steps = min(max(50 * dim, 100 if normal else 400), 2_000)
         generator = dataclasses.replace(
-            made, num_steps=min(max(50 * dim, 400), 2_000) if steps is None else steps,
-            num_at_once=self.settings.sample_at_once,
+            made, num_steps=settings.sample_steps or steps, num_at_once=num,
+            num_at_least=num if normal else made.num_at_least,
         )  # fmt: skip
         fitted = dataclasses.replace(fitted, generator=generator)
-        num, needed = self.settings.moment_samples, fitted.solutions[0].num_effective
-        if num is None:  # waves may have any energy where there are no data
-            are_waves = isinstance(self.energy.features, RandomFeatures)
-            num = max(_MOMENTS, math.ceil(_SAMPLES * needed)) if are_waves else _MOMENTS
-        is_easy = dim <= _LARGEST and not fitted.group.is_periodic
-        if labels is None and is_easy and num >= _SAMPLES * needed:
-            fitted = fitted.match_moments(key, data, num_samples=num)
+        if len(found := fitted.solutions) == 1 and dim <= _LARGEST:
+            num, needed = settings.moment_samples, _SAMPLES * found[0].num_effective
+            if num >= needed and not fitted.group.is_periodic:
+                fitted = fitted.match_moments(key, data, num_samples=num)
         return with_about(fitted, self.about)
 
     @accept_integer_key
@@ -133,20 +141,14 @@ def linear_model(
         on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
         symmetry = Radius() if on_sphere and data.ndim == 2 else group
         waves = RandomFeatures(symmetry, settings.num_waves, data)
-        normal = fit_linear(
-            0, LinearEnergy(Quadratic(group)), data, noise=settings.noise,
-            progress=False,
-        )  # fmt: skip
-        energy = LinearEnergy(waves, normal.energy)
+        energy = LinearEnergy(waves, LinearEnergy(Quadratic(group)))
     return LinearModel(energy=energy, settings=settings, batch_size=len(data))
 
 
 def _energy_of_pairs(
-    group: AbstractCloud | PeriodicCloud,
-    points: np.ndarray,
-    settings: LinearSettings,
+    group: AbstractCloud | PeriodicCloud, points: np.ndarray, settings: LinearSettings,
     has_atoms: bool,
-) -> LinearEnergy:
+) -> LinearEnergy:  # fmt: skip
     if not (group.reflections or isinstance(group, Molecule)):
         raise ValueError("`network` linear needs a `group` with reflections.")
     if settings.noise is not None:  # the ranges are those of blurred points

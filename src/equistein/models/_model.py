@@ -137,13 +137,9 @@ def with_forces(model: Model, scores: Any, settings: Any) -> Model:
 
 
 def model_of(
-    settings: TrainingSettings,
-    energy: AbstractEnergy,
-    objective: AbstractObjective,
-    generator: AbstractGenerator,
-    num_batches: int,
-    epoch_batches: int,
-) -> Model:
+    settings: TrainingSettings, energy: AbstractEnergy, objective: AbstractObjective,
+    generator: AbstractGenerator, num_batches: int, epoch_batches: int,
+) -> Model:  # fmt: skip
     """Return a model to be trained as settings say, by default for `num_batches`."""
     num_epochs = settings.num_epochs or -(-num_batches // epoch_batches)
     optimizer = adam(

@@ -156,10 +156,10 @@ class LinearSettings(AbstractSettings):
     """
 
     num_gaussians: int = 12
-    num_waves: int = 200
+    num_waves: int = 300
     noise: float | None = None
     ridge: float | None = None
-    moment_samples: int | None = None
+    moment_samples: int = 1_000
     sample_steps: int | None = None
     sample_at_once: int = 1_024
 

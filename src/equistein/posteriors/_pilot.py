@@ -104,12 +104,9 @@ class Pilot(eqx.Module):
 
 
 def run_pilot(
-    key: Key,
-    log_density: LogDensity,
-    parameters: Parameters,
-    points: Float[Array, "chain dim"],
-    check: bool = True,
-) -> Pilot:
+    key: Key, log_density: LogDensity, parameters: Parameters,
+    points: Float[Array, "chain dim"], check: bool = True,
+) -> Pilot:  # fmt: skip
     """Run chains for some rounds, each in the units of the one before.
 
     With `check`, raise `ValueError` if the density does not fall off far away.

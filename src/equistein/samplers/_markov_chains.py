@@ -203,13 +203,9 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         return dataclasses.replace(parameters, log_step_size=log_size)
 
     def learn(
-        self,
-        parameters: ChainParameters,
-        rate: Scalar,
-        points: Particles,
-        step: Int[Array, ""],
-        num_adapt: Int[Array, ""],
-    ) -> ChainParameters:
+        self, parameters: ChainParameters, rate: Scalar, points: Particles,
+        step: Int[Array, ""], num_adapt: Int[Array, ""],
+    ) -> ChainParameters:  # fmt: skip
         """Return the parameters after step number `step`, while they adapt.
 
         Where a round ends, the metric is that of its points, and the step size begins

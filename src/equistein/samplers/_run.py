@@ -334,14 +334,9 @@ def _split_into_calls(setup: _Setup) -> list[Int[np.ndarray, " record"]]:
 
 
 def _finish(
-    setup: _Setup,
-    start_state: PyTree,
-    warnings: tuple[str, ...],
-    status: RunStatus,
-    chunks: list,
-    make_error: Any,
-    name: str,
-) -> Samples:
+    setup: _Setup, start_state: PyTree, warnings: tuple[str, ...], status: RunStatus,
+    chunks: list, make_error: Any, name: str,
+) -> Samples:  # fmt: skip
     """Return the samples with their warnings, or raise with the samples so far."""
     num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))

@@ -44,13 +44,9 @@ def advance(
 
 @accept_integer_key
 def visit(
-    key: Key,
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    state: PyTree,
-    every: int,
-    rounds: int,
-) -> Float[Array, "sample *shape"]:
+    key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree,
+    every: int, rounds: int,
+) -> Float[Array, "sample *shape"]:  # fmt: skip
     """Return the particles of a state and, stacked on them, those every few steps."""
     parts = [state.particles]
     for _ in range(1, rounds):  # to a traced end, so that one program serves all
@@ -69,14 +65,9 @@ class RunStatus(eqx.Module):
 
 
 def _take_steps(
-    status: RunStatus,
-    key: Key,
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    ends: Int[Array, " record"],
-    tol: float | None,
-    keep: int,
-) -> tuple[RunStatus, dict[str, Array], Bool[Array, " record"]]:
+    status: RunStatus, key: Key, sampler: AbstractSampler, log_density: LogDensity,
+    ends: Int[Array, " record"], tol: float | None, keep: int,
+) -> tuple[RunStatus, dict[str, Array], Bool[Array, " record"]]:  # fmt: skip
     """Take the steps up to each number in `ends`, and record the last of each."""
     # Returns the status, the records, and which of the records were made.
     # Traced once: a step appears once in the program, however it is recorded.

@@ -23,12 +23,9 @@ class CheckpointError(ValueError):
 
 
 def save_checkpoint(
-    path: pathlib.Path,
-    states: Any,
-    fingerprint: dict,
-    history: History,
+    path: pathlib.Path, states: Any, fingerprint: dict, history: History,
     events: list[dict],
-) -> None:
+) -> None:  # fmt: skip
     """Write the arrays of the states, with history, fingerprint and events."""
     leaves = filter(_is_array, jax.tree.leaves(states))
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(leaves)}

@@ -151,12 +151,9 @@ def fit(
 
 
 def check_data(
-    energy: AbstractEnergy,
-    data: Any,
-    objective: AbstractObjective,
-    labels: Any,
+    energy: AbstractEnergy, data: Any, objective: AbstractObjective, labels: Any,
     batch_size: int,
-) -> Batch:
+) -> Batch:  # fmt: skip
     """Return data and labels as a batch: checked, the data projected by the group."""
     data = check_particles(data, "data")
     check_integers("`fit`", batch_size=batch_size)
@@ -183,12 +180,9 @@ def check_data(
 
 
 def _trainer(
-    source: AbstractSource,
-    objective: AbstractObjective,
-    optimization: Optimization,
-    num_epochs: int,
-    batch_size: int,
-) -> Trainer:
+    source: AbstractSource, objective: AbstractObjective, optimization: Optimization,
+    num_epochs: int, batch_size: int,
+) -> Trainer:  # fmt: skip
     if objective.uses_rows and not isinstance(source, InMemory):
         raise ValueError(
             "`objective` has a value for each point of `data`, as ForceMatching: give "
@@ -204,12 +198,9 @@ def _trainer(
 
 
 def _epoch_data(
-    source: AbstractSource,
-    preview: Any,
-    energy: AbstractEnergy,
-    checked: Batch,
+    source: AbstractSource, preview: Any, energy: AbstractEnergy, checked: Batch,
     mesh: Mesh | None,
-) -> Callable[[int], tuple[Particles, Labels]]:
+) -> Callable[[int], tuple[Particles, Labels]]:  # fmt: skip
     """Return a function that loads, projects and places the data of an epoch."""
     place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
     group = energy.group(checked.points.shape[1:])

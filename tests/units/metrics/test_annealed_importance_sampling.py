@@ -178,7 +178,7 @@ def test_samples_that_do_not_fit_are_refused(key, unchecked):
 
 def test_samples_where_the_density_is_zero_are_refused(key):
     samples = jnp.array([[1.0, 0.0], [-1.0, 0.0]], jnp.float32)
-    with pytest.raises(RuntimeError, match="`samples`"):
+    with pytest.raises(ValueError, match="`samples`"):
         annealed_importance_sampling(
             key, walled, wide(), samples=samples, num_particles=8, num_steps=2
         )

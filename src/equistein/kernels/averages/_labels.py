@@ -76,12 +76,9 @@ class LabelAverage(AbstractAverage):
         return jnp.sum(costs[:, 0], axis=0) + rest
 
     def _block_sum(
-        self,
-        base: AbstractRadialKernel,
-        targets: TargetRows,
-        sources: SourceRows,
+        self, base: AbstractRadialKernel, targets: TargetRows, sources: SourceRows,
         scores: SourceRows,
-    ) -> TargetRows:
+    ) -> TargetRows:  # fmt: skip
         """Return the sum of the Stein terms over the sources, all pairs at once."""
         inverse = 1 / base.fixed_bandwidth(targets) ** 2
         squared, rest = self._squared(base, targets, sources)
