@@ -32,7 +32,8 @@ def test_bad_meshes_are_refused(key):
     other = jax.sharding.Mesh(np.asarray(jax.devices()[:1]), ("batch",))
     with pytest.raises(ValueError, match="`mesh`"):
         run(key, sampler, log_density, x, num_steps=1, mesh=other)
-    model = es.models.for_data(key, Cyclic(4), x)
+    settings = es.models.ContrastiveSettings()
+    model = es.models.for_data(key, Cyclic(4), x, settings=settings)
     with pytest.raises(ValueError, match="`mesh`"):
         es.fit(
             key, model.energy, x, model.objective, num_epochs=1, batch_size=4,

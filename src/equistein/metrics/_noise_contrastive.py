@@ -40,12 +40,17 @@ def contrast_with_noise(
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
     base: Any = energy.base
     points = np.asarray(data[np.sort(rng.permutation(len(data))[:_MOST])], float)
-    points += (blur or 0) * rng.normal(size=points.shape)
-    num, wide = len(points), _wide(base, points.shape[1:])
+    points = points + (blur or 0) * rng.normal(size=points.shape)
+    num, (wide, widths) = len(points), _wide(base, points.shape[1:])
     drawn = wide.rvs(max(num, min(10 * num, _MOST), _LEAST), random_state=rng)
-    both = np.concatenate([points, drawn.reshape(-1, *points.shape[1:])])
+    both = np.concatenate(
+        [
+            points,
+            (drawn.reshape(-1, len(widths)) * widths).reshape(-1, *points.shape[1:]),
+        ]
+    )
     known = base.features.in_double(both) @ np.asarray(base.coefficients, float)
-    offsets = -known - wide.logpdf(both.reshape(len(both), -1))
+    offsets = -known - wide.logpdf(both.reshape(len(both), -1) / widths)
     design = np.column_stack([energy.features.in_double(both), np.ones(len(both))])
     parts = design, offsets, np.arange(len(both)) < num
     if ridge is None:
@@ -55,15 +60,17 @@ def contrast_with_noise(
     return energy.with_coefficients(_regression(parts, ridge)[:-1])
 
 
-def _wide(normal: Any, shape: tuple[int, ...]) -> Any:
+def _wide(normal: Any, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+    """Return the distribution of noise, in units of the widths of coordinates."""
     flat, origin = lambda x: normal(x.reshape(shape)), np.zeros(math.prod(shape))
     with jax.enable_x64(True):
         slope, curvature = (
             np.asarray(d(flat)(origin)) for d in (jax.grad, jax.hessian)
         )
-    covariance = np.linalg.pinv(curvature, hermitian=True)
-    parts: Any = -covariance @ slope, covariance
-    return multivariate_t(*parts, df=1, allow_singular=True)
+    widths = 1 / np.sqrt(np.diag(curvature))
+    covariance = np.linalg.inv(widths * curvature * widths[:, None])
+    parts: Any = -covariance @ (widths * slope), covariance
+    return multivariate_t(*parts, df=1), widths
 
 
 def _loss(theta: Any, design: Any, offsets: Any, is_data: Any) -> float:

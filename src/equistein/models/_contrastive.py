@@ -75,14 +75,10 @@ _BATCHES, _EPOCHS = 500, 60  # at least
 
 @check_arguments
 def energy_for(
-    key: AnyKey,
-    group: AbstractGroup,
-    data: Particles,
-    *,
-    num_classes: int | None = None,
-    widths: Sequence[int] = (128, 128, 128),
+    key: AnyKey, group: AbstractGroup, data: Particles, *,
+    num_classes: int | None = None, widths: Sequence[int] = (128, 128, 128),
     temperature: float = 1.0,
-) -> AbstractEnergy:
+) -> AbstractEnergy:  # fmt: skip
     """Return an energy with the symmetry of `group`, scaled to the data, untrained.
 
     Its network is an MLP on invariant features for a continuous group, the orbit mean
@@ -194,11 +190,9 @@ def kernel_for(
 
 @check_arguments
 def contrastive_model(
-    energy: AbstractEnergy,
-    data: Particles,
-    labels: Any = None,
+    energy: AbstractEnergy, data: Particles, labels: Any = None,
     settings: ContrastiveSettings | None = None,
-) -> Model:
+) -> Model:  # fmt: skip
     """Return an energy with its contrastive training.
 
     Labels are the class of each point, -1 where it is unknown, for a `JointEnergy`, or

@@ -49,14 +49,10 @@ SETTINGS: Mapping[str, AbstractSettings] = {
 
 @check_arguments
 def for_data(
-    key: AnyKey,
-    group: AbstractGroup,
-    data: Particles,
-    labels: Any = None,
-    *,
+    key: AnyKey, group: AbstractGroup, data: Particles, labels: Any = None, *,
     settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
-) -> Model | LinearModel | ComparedModel:
+) -> Model | LinearModel | ComparedModel:  # fmt: skip
     """Return an energy, its training and its generator that suit a group and data.
 
     The settings choose the network, as in `SETTINGS`. By default they are

@@ -97,8 +97,7 @@ _LOWER = (
 )
 _FAR_SAMPLES = (
     "Samples differ from the data: their energy distance is {:.2g}, that of two halves "
-    "of the data {:.2g}. Give more points, fit for more epochs or with smaller steps, "
-    "or take another network, such as linear for a table."
+    "of the data {:.2g}. Give more points, more epochs, or another network."
 )
 _GAIN = ("gain_over_normal", "gain_over_normal_error")
 _DISTANCE = "energy_distance_of_features"

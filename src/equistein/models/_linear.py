@@ -52,6 +52,8 @@ _MOST_EMBEDDED = 36  # atoms in a cell whose sums over neighbors are features
 _EMBEDDING = (0.5, 2.0, 3.0)
 _PART = 10  # of the points, which are kept from training to compare by
 _REPEATS = 8  # of each of them, with noise and with its mirror image
+_DEPENDENT = 1e-9  # of a variance: left by others
+_SAME_SCALE = 3_000  # by which widths of coordinates may differ
 _SURE = 2.0  # standard errors by which a network must be better than the solve
 _SAMPLES = 20  # for each effective parameter, to match moments
 _LARGEST = 60  # coordinates, for which samples from nothing are in equilibrium
@@ -138,6 +140,16 @@ def linear_model(
     if isinstance(group, AbstractCloud | PeriodicCloud):
         energy = _energy_of_pairs(group, np.asarray(data), settings, has_atoms)
     else:
+        rows = np.asarray(data, float).reshape(len(data), -1)
+        center, widths = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-30)
+        scaled, most = (rows - center) / widths, max(widths.max(), abs(center).max())
+        least = np.linalg.eigvalsh(scaled.T @ scaled / len(rows))[0]
+        is_flat = least < _DEPENDENT and not settings.noise
+        if is_flat or most > _SAME_SCALE * widths.min():
+            raise ValueError(
+                "Coordinates are constant, sums of others, or too far from 0 or wide "
+                "for the narrowest: leave out, shift or scale such, or blur by `noise`."
+            )
         on_sphere = isinstance(group, Orthogonal | SpecialOrthogonal)
         symmetry = Radius() if on_sphere and data.ndim == 2 else group
         waves = RandomFeatures(symmetry, settings.num_waves, data)

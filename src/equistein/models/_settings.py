@@ -53,11 +53,12 @@ class Problem(_Checked):
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
             perceptron of invariant features; `linear`, an energy of distances and
-            angles, or of waves, that one solve fits, with groups of at most 120
+            angles that one solve fits, or of waves, with groups of at most 120
             elements; `linear+graph`, for point clouds, the latter corrected by a graph
             network; or `auto`, what of the three denoises held-out points best. By
             default `graph` for clouds without classes (`linear` for the purpose
-            `density`), `unet` for images, else `features`.
+            `density`), `unet` for images, `linear` for up to ten columns without
+            classes, else `features`.
         purpose: `density`, samples with the energies of the data; or `generation`, new
             molecules that are valid. By default `density` with `kelvin`.
         labels: Whether classes in the file, or its energies at a temperature, are
@@ -148,11 +149,10 @@ class LinearSettings(AbstractSettings):
             subspace.
         ridge: What is added to the diagonal of the equations; None is what is best for
             points held out.
-        moment_samples: Samples for `Fitted.match_moments`, which needs 20 for each
-            effective parameter. None is 1 000 or, of waves, as many as it needs. Not
-            with classes, in a cell, or above 60 coordinates.
+        moment_samples: Samples of clouds for `Fitted.match_moments`, if they are 20 for
+            each effective parameter. Not in a cell, or above 60 coordinates.
         sample_steps: Steps of annealed sequential Monte Carlo or, in a cell, of chains
-            before their first sample; None is 50 a coordinate, from 400 to 2 000.
+            before a first sample; None is 50 a coordinate, from 400 (waves: 100) up.
     """
 
     num_gaussians: int = 12

@@ -235,7 +235,7 @@ def test_a_fit_has_the_symmetry_of_the_bonds(frames, tmp_path):
     frames.save(str(path))
     dataset = read_dataset(path, Problem(group="point-cloud", topology=str(PDB)))
     assert dataset.group == Molecule(frames.topology)
-    assert default_network(dataset.group, None) == "graph"
+    assert default_network(dataset.group, (22, 3), None) == "graph"
     dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points, float))
     train = dataset.train().points
     graph = for_dataset(jr.key(0), dataset, DenoisingSettings(width=8)).energy

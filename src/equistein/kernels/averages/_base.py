@@ -36,12 +36,9 @@ class AbstractAverage(eqx.Module):
 
     @abc.abstractmethod
     def force(
-        self,
-        base: AbstractRadialKernel,
-        targets: Targets,
-        sources: Sources,
+        self, base: AbstractRadialKernel, targets: Targets, sources: Sources,
         scores: Sources,
-    ) -> Targets:
+    ) -> Targets:  # fmt: skip
         """Return the Stein force of K, the mean over the sources."""
 
     @abc.abstractmethod
@@ -75,12 +72,9 @@ class AbstractClosedForm(AbstractAverage):
 
     @abc.abstractmethod
     def block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        scores: SourceRows,
+        self, targets: TargetRows, sources: SourceRows, scores: SourceRows,
         bandwidth: Scalar,
-    ) -> TargetRows:
+    ) -> TargetRows:  # fmt: skip
         """Return the sum of the Stein terms over the sources."""
 
     @abc.abstractmethod
