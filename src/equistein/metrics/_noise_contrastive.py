@@ -43,12 +43,8 @@ def contrast_with_noise(
     points = points + (blur or 0) * rng.normal(size=points.shape)
     num, (wide, widths) = len(points), _wide(base, points.shape[1:])
     drawn = wide.rvs(max(num, min(10 * num, _MOST), _LEAST), random_state=rng)
-    both = np.concatenate(
-        [
-            points,
-            (drawn.reshape(-1, len(widths)) * widths).reshape(-1, *points.shape[1:]),
-        ]
-    )
+    drawn = drawn.reshape(-1, len(widths)) * widths
+    both = np.concatenate([points, drawn.reshape(-1, *points.shape[1:])])
     known = base.features.in_double(both) @ np.asarray(base.coefficients, float)
     offsets = -known - wide.logpdf(both.reshape(len(both), -1) / widths)
     design = np.column_stack([energy.features.in_double(both), np.ones(len(both))])
@@ -64,9 +60,8 @@ def _wide(normal: Any, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:
     """Return the distribution of noise, in units of the widths of coordinates."""
     flat, origin = lambda x: normal(x.reshape(shape)), np.zeros(math.prod(shape))
     with jax.enable_x64(True):
-        slope, curvature = (
-            np.asarray(d(flat)(origin)) for d in (jax.grad, jax.hessian)
-        )
+        both = jax.jit(lambda x: (jax.grad(flat)(x), jax.hessian(flat)(x)))(origin)
+    slope, curvature = map(np.asarray, both)
     widths = 1 / np.sqrt(np.diag(curvature))
     covariance = np.linalg.inv(widths * curvature * widths[:, None])
     parts: Any = -covariance @ (widths * slope), covariance
