@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_t
 
+from equistein._check_arguments import check_finite_arguments
 from equistein._types import Key
 from equistein.energies import LinearEnergy
 
@@ -18,6 +19,7 @@ _HELD_OUT = 5  # each fifth point judges the ridge
 _LEAST, _MOST = 10_000, 50_000
 
 
+@check_finite_arguments
 def contrast_with_noise(
     key: Key, energy: LinearEnergy, data: Any, *, blur: float | None = None,
     ridge: float | None = None,
@@ -37,8 +39,10 @@ def contrast_with_noise(
         Gutmann and Hyvarinen (2012), Noise-contrastive estimation of unnormalized
         statistical models.
     """
-    rng = np.random.default_rng(np.asarray(jr.key_data(key)))
     base: Any = energy.base
+    if not isinstance(base, LinearEnergy) or base.coefficients is None:
+        raise ValueError("`energy` needs a `base`, as fit_linear returns of Quadratic.")
+    rng = np.random.default_rng(np.asarray(jr.key_data(key)))
     points = np.asarray(data[np.sort(rng.permutation(len(data))[:_MOST])], float)
     points = points + (blur or 0) * rng.normal(size=points.shape)
     num, (wide, widths) = len(points), _wide(base, points.shape[1:])

@@ -79,3 +79,9 @@ def test_the_energy_is_about_the_same_in_other_units(key):
     gaps = before - after
     # Up to the noise, which is drawn along other axes.
     assert jnp.std(gaps) < 0.35 * jnp.std(before)
+
+
+def test_a_base_is_asked_for(key):
+    points = samples(key, 20)
+    with pytest.raises(ValueError, match="`base`"):
+        contrast_with_noise(key, LinearEnergy(Quadratic(Trivial())), points)
