@@ -321,17 +321,17 @@ class _Task:
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     chosen = {name: v for name, v in vars(options).items() if v is not None}
-    # Options of the other network for data that are solved for ask for that one.
-    other = "graph" if is_molecules(data) else "features"
-    is_other = {*vars(SETTINGS["linear"])} < {*vars(SETTINGS["linear"]), *chosen}
-    is_other &= problem.network is None and {*chosen} <= {*vars(SETTINGS[other])}
-    if is_other and other == "graph" and problem.wants_density:
+    # Options of the trained network ask for it, where the default is linear.
+    trained = "graph" if is_molecules(data) else "features"
+    is_trained = bool(chosen.keys() - vars(SETTINGS["linear"]).keys())
+    is_trained &= problem.network is None and {*chosen} <= {*vars(SETTINGS[trained])}
+    if is_trained and trained == "graph" and problem.wants_density:
         problem = dataclasses.replace(problem, network="graph")
     dataset = models.read_dataset(data, problem)
     network = problem.network or models.default_network(
         dataset.group, dataset.points.shape[1:], dataset.labels, problem.wants_density
     )
-    network = other if is_other and network == "linear" else network
+    network = trained if is_trained and network == "linear" else network
     problem, settings = dataclasses.replace(problem, network=network), SETTINGS[network]
     if other := [
         f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)

@@ -40,7 +40,7 @@ from equistein.metrics._molecules import (
     stable_atoms as stable_atoms,
 )
 from equistein.metrics._noise_contrastive import (
-    contrast_with_noise as contrast_with_noise,
+    noise_contrastive_estimation as noise_contrastive_estimation,
 )
 from equistein.metrics._particle_systems import (
     AbstractParticleDensity as AbstractParticleDensity,

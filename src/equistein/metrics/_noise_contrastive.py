@@ -8,7 +8,6 @@ import jax.random as jr
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
-from scipy.stats import multivariate_t
 
 from equistein._check_arguments import check_finite_arguments
 from equistein._types import Key
@@ -20,7 +19,7 @@ _LEAST, _MOST = 10_000, 50_000
 
 
 @check_finite_arguments
-def contrast_with_noise(
+def noise_contrastive_estimation(
     key: Key, energy: LinearEnergy, data: Any, *, blur: float | None = None,
     ridge: float | None = None,
 ) -> LinearEnergy:  # fmt: skip
@@ -45,7 +44,7 @@ def contrast_with_noise(
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
     points = np.asarray(data[np.sort(rng.permutation(len(data))[:_MOST])], float)
     points = points + (blur or 0) * rng.normal(size=points.shape)
-    num, (wide, widths) = len(points), _wide(base, points.shape[1:])
+    num, (wide, widths) = len(points), _cauchy(base, points.shape[1:])
     drawn = wide.rvs(max(num, min(10 * num, _MOST), _LEAST), random_state=rng)
     drawn = drawn.reshape(-1, len(widths)) * widths
     both = np.concatenate([points, drawn.reshape(-1, *points.shape[1:])])
@@ -60,8 +59,10 @@ def contrast_with_noise(
     return energy.with_coefficients(_regression(parts, ridge)[:-1])
 
 
-def _wide(normal: Any, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:
-    """Return the distribution of noise, in units of the widths of coordinates."""
+def _cauchy(normal: Any, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+    """Return the noise's distribution, in units of widths of coordinates, and these."""
+    from scipy.stats import multivariate_t  # which takes a third of a second
+
     flat, origin = lambda x: normal(x.reshape(shape)), np.zeros(math.prod(shape))
     with jax.enable_x64(True):
         both = jax.jit(lambda x: (jax.grad(flat)(x), jax.hessian(flat)(x)))(origin)
@@ -83,10 +84,10 @@ def _regression(parts: Any, ridge: float) -> np.ndarray:
     ridges, start = np.full(design.shape[1], ridge), np.zeros(design.shape[1])
     ridges[-1], start[-1] = 0, logsumexp(offsets[~is_data]) - np.log(is_data.sum())
     chances = lambda theta: expit(offsets - design @ theta)
-    spread = lambda p: (design.T * (p * (1 - p))) @ design + np.diag(ridges)
+    hessian = lambda p: (design.T * (p * (1 - p))) @ design + np.diag(ridges)
     return minimize(
         lambda theta: _loss(theta, *parts) + ridges @ theta**2 / 2,
         start, jac=lambda theta: design.T @ (is_data - chances(theta)) + ridges * theta,
-        hess=lambda theta: spread(chances(theta)), method="trust-exact",
+        hess=lambda theta: hessian(chances(theta)), method="trust-exact",
         options={"gtol": 1e-3 * len(design) ** 0.5},
     ).x  # fmt: skip

@@ -40,7 +40,7 @@ from equistein.groups import (
     PeriodicCloud,
     SpecialOrthogonal,
 )
-from equistein.metrics import contrast_with_noise
+from equistein.metrics import noise_contrastive_estimation
 from equistein.models._model import Model, with_about, with_forces
 from equistein.models._settings import ComparedSettings, LinearSettings
 from equistein.samplers import MALA
@@ -91,7 +91,7 @@ class LinearModel:
         self, key: AnyKey, data: Any, labels: Any = None, *, mesh: Any = None,
         progress: bool = False, **options: Any,
     ) -> Fitted:  # fmt: skip
-        """Fit the energy as `es.fit_linear` does; no other `options` are looked at."""
+        """Fit by one solve, or waves by one regression; no other `options` are used."""
         del options
         settings, energy, normal = self.settings, self.energy, None
         known = {"noise": settings.noise, "mesh": mesh, "progress": progress}
@@ -100,7 +100,7 @@ class LinearModel:
             normal = fit_linear(key, base, data, **known)
             energy = LinearEnergy(energy.features, normal.energy)
         if normal and labels is None:  # slopes alone leave energies far away free
-            energy = contrast_with_noise(
+            energy = noise_contrastive_estimation(
                 as_keys(key), energy, data, blur=settings.noise, ridge=settings.ridge
             )
             fitted = dataclasses.replace(normal, energy=energy, solutions=())

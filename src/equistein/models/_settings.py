@@ -140,7 +140,7 @@ class AbstractSettings(_Checked):
 @check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearSettings(AbstractSettings):
-    """How an energy that is linear in features is fitted by one solve, and sampled.
+    """How an energy that is linear in features is fitted, and sampled.
 
     Attributes:
         num_gaussians: Functions of the distance of each pair of species.

@@ -10,7 +10,7 @@ import equistein as es
 from equistein.energies import LinearEnergy
 from equistein.features import Quadratic, RandomFeatures
 from equistein.groups import Trivial
-from equistein.metrics import contrast_with_noise
+from equistein.metrics import noise_contrastive_estimation
 
 SHARE = 0.8  # of the mode on the right
 WIDTH = 0.4
@@ -59,7 +59,7 @@ def test_weights_of_modes_are_learned_and_nothing_is_far_away(by_scores, key):
     if by_scores:
         found = es.fit_linear(key, energy, points, progress=False).energy
     else:
-        found = contrast_with_noise(key, energy, points)
+        found = noise_contrastive_estimation(key, energy, points)
     share, far, loss = judged(found, held_out)
     error = 4 * (SHARE * (1 - SHARE) / len(points)) ** 0.5
     is_right = abs(share - SHARE) < error and far < 0.02 and loss < 0.1
@@ -70,7 +70,7 @@ def test_the_energy_is_about_the_same_in_other_units(key):
     points = samples(key, 400)
     moved = points * jnp.array([[30.0, 0.1]]) + jnp.array([[100.0, 5.0]])
     first, second = (
-        contrast_with_noise(key, unfitted(key, x), x, ridge=0.1)
+        noise_contrastive_estimation(key, unfitted(key, x), x, ridge=0.1)
         for x in (points, moved)
     )
     before, after = (
@@ -84,4 +84,4 @@ def test_the_energy_is_about_the_same_in_other_units(key):
 def test_a_base_is_asked_for(key):
     points = samples(key, 20)
     with pytest.raises(ValueError, match="`base`"):
-        contrast_with_noise(key, LinearEnergy(Quadratic(Trivial())), points)
+        noise_contrastive_estimation(key, LinearEnergy(Quadratic(Trivial())), points)
