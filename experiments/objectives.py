@@ -73,7 +73,7 @@ NOTES = {
     "denoising": "Denoising score matching at one level of noise.",
     "levels": "Denoising score matching of one energy over noise levels.",
     "score-matching": "Sliced score matching.",
-    "linear": "An energy linear in features, by one solve; in the plane, one regression.",
+    "linear": "An energy linear in features, by one solve; in the plane by regression.",
 }
 """What each objective is, by its name."""
 
