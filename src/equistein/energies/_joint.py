@@ -1,7 +1,5 @@
 """A classifier made an energy: joint energy models."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,8 +8,9 @@ from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
+from equistein._arrays import check_class
 from equistein._check_arguments import check_arguments
-from equistein._numbers import check_positive, is_integer
+from equistein._numbers import check_positive
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation
 from equistein.groups import AbstractGroup
@@ -76,15 +75,6 @@ class JointEnergy(AbstractEnergy):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)
-
-
-def check_class(label: Any, num: int | None) -> None:
-    """Raise `ValueError` unless a label is one of `num` classes, or of any number."""
-    is_array = isinstance(label, Array | np.ndarray) and label.shape == ()
-    whole = is_integer(label) or (is_array and label.dtype.kind in "iu")
-    if not whole or label < 0 or (num is not None and label >= num):
-        known = "on" if num is None else f"to {num - 1}"
-        raise ValueError(f"`label` must be a class from 0 {known}, but got {label!r}.")
 
 
 @check_arguments

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from equistein._arrays import check_labels
 from equistein._check_arguments import check_finite_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
@@ -18,7 +19,6 @@ from equistein.metrics._checks import (
     are_labels,
     are_numbers,
     check_bins,
-    check_labels,
     nan_unless,
 )
 

@@ -26,10 +26,6 @@ _CLOSEST = 0.03  # nm, less than any two atoms are apart
 _HIGHEST = 1e6  # kT, and of small molecules 1e4 an atom
 
 
-class MissingOpenMM(ImportError):
-    """OpenMM is not installed."""
-
-
 class ForceField(eqx.Module):
     r"""The log density $-U(x) / k_B T$ of a force field, a pure function of JAX.
 
@@ -177,7 +173,7 @@ def from_openmm(system: Any, kelvin: float, *, reference: Any = None) -> ForceFi
 
 def _translate(system: Any) -> tuple[list[float], list[AbstractTerm]]:
     """Return the masses of a system, and its forces as terms."""
-    openmm = require("openmm", "OpenMM", "openmm", MissingOpenMM)
+    openmm = require("openmm", "OpenMM", "openmm")
     if not isinstance(system, openmm.System):
         raise ValueError(
             "`system` must be an openmm.System, such as "
