@@ -178,9 +178,9 @@ class Geometry(NamedTuple):
 @check_arguments
 def geometry(mols: Sequence[Any]) -> Geometry:
     """Return bonds and angles of RDKit molecules, as of `perceive`."""
+    pair, triple = map(rdkit().MolFromSmarts, ("*~*", "[!#1]~*~[!#1]"))
     from rdkit.Chem.rdMolTransforms import GetAngleDeg, GetBondLength
 
-    pair, triple = map(rdkit().MolFromSmarts, ("*~*", "[!#1]~*~[!#1]"))
     bonds: dict[str, list[float]] = collections.defaultdict(list)
     angles: dict[str, list[float]] = collections.defaultdict(list)
     for mol in mols:
