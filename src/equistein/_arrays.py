@@ -64,30 +64,3 @@ def as_keys(key: Any) -> Keys:
         "`key` must be jax.random.key(0), or an integer from 0 on that makes one; "
         f"several are jax.random.split(key, 4). Got {key!r}."
     )
-
-
-def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) -> None:
-    """Raise `ValueError` unless labels are classes 0 to `num - 1`, or -1 if `unknown`.
-
-    Traced labels have no values yet.
-    """
-    if isinstance(labels, Tracer):
-        return
-    values = np.asarray(labels)
-    bad = (values < (-1 if unknown else 0)) | (values >= num)
-    if np.any(bad):
-        raise ValueError(
-            f"`{owner}` needs `labels`, classes from 0 to {num - 1}"
-            f"{', or -1 where unknown' if unknown else ''}, but {np.sum(bad)} of "
-            f"{values.size} are not, the first {values[bad][0]} at index "
-            f"{np.argmax(bad)}. Leave out points of other classes."
-        )
-
-
-def check_class(label: Any, num: int | None) -> None:
-    """Raise `ValueError` unless a label is one of `num` classes, or of any number."""
-    is_array = isinstance(label, Array | np.ndarray) and label.shape == ()
-    whole = is_integer(label) or (is_array and label.dtype.kind in "iu")
-    if not whole or label < 0 or (num is not None and label >= num):
-        known = "on" if num is None else f"to {num - 1}"
-        raise ValueError(f"`label` must be a class from 0 {known}, but got {label!r}.")

@@ -9,12 +9,17 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_class
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._blurred_normals import BlurredNormals
-from equistein.energies import AbstractEnergy, Evaluation, freeze, values_at
+from equistein.energies import (
+    AbstractEnergy,
+    check_class,
+    Evaluation,
+    freeze,
+    values_at,
+)
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, bits_per_dimension
 from equistein.networks import AbstractNoiseNetwork, SteerableUNet

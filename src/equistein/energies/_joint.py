@@ -1,5 +1,7 @@
 """A classifier made an energy: joint energy models."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,9 +10,8 @@ from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import check_class
 from equistein._check_arguments import check_arguments
-from equistein._numbers import check_positive
+from equistein._numbers import check_positive, is_integer
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation
 from equistein.groups import AbstractGroup
@@ -75,6 +76,33 @@ class JointEnergy(AbstractEnergy):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)
+
+
+def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) -> None:
+    """Raise `ValueError` unless labels are classes 0 to `num - 1`, or -1 if `unknown`.
+
+    Traced labels have no values yet.
+    """
+    if isinstance(labels, Tracer):
+        return
+    values = np.asarray(labels)
+    bad = (values < (-1 if unknown else 0)) | (values >= num)
+    if np.any(bad):
+        raise ValueError(
+            f"`{owner}` needs `labels`, classes from 0 to {num - 1}"
+            f"{', or -1 where unknown' if unknown else ''}, but {np.sum(bad)} of "
+            f"{values.size} are not, the first {values[bad][0]} at index "
+            f"{np.argmax(bad)}. Leave out points of other classes."
+        )
+
+
+def check_class(label: Any, num: int | None) -> None:
+    """Raise `ValueError` unless a label is one of `num` classes, or of any number."""
+    is_array = isinstance(label, Array | np.ndarray) and label.shape == ()
+    whole = is_integer(label) or (is_array and label.dtype.kind in "iu")
+    if not whole or label < 0 or (num is not None and label >= num):
+        known = "on" if num is None else f"to {num - 1}"
+        raise ValueError(f"`label` must be a class from 0 {known}, but got {label!r}.")
 
 
 @check_arguments

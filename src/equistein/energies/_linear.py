@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_class
 from equistein._check_arguments import check_arguments
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation, freeze
+from equistein.energies._joint import check_class
 from equistein.features import AbstractFeatures, PairBasis
 from equistein.groups import AbstractGroup
 

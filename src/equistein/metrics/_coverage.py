@@ -96,11 +96,9 @@ def _points(samples: Samples, group: AbstractGroup | None) -> np.ndarray:
 
 
 def _log_z_gap(first: dict[str, Any], second: dict[str, Any]) -> float:
-    """Return how many standard errors two estimates of log Z are apart."""
-    if not ("log_z" in first and "log_z" in second):
-        return float("nan")
-    error = np.hypot(float(first["log_z_error"]), float(second["log_z_error"]))
-    gap = abs(float(first["log_z"]) - float(second["log_z"]))
+    """Return how many standard errors two estimates of log Z are apart, or NaN."""
+    of = lambda name: [float(each.get(name, np.nan)) for each in (first, second)]
+    gap, error = np.ptp(of("log_z")), np.linalg.norm(of("log_z_error"))
     return float(gap / max(error, 1e-30))
 
 

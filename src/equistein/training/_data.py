@@ -12,12 +12,12 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import check_labels, check_particles, on_device
+from equistein._arrays import check_particles, on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
 from equistein.data import PREVIEW_SIZE, spread_rows
-from equistein.energies import AbstractEnergy, Evaluation
+from equistein.energies import AbstractEnergy, check_labels, Evaluation
 from equistein.training._checkpoint import identify
 
 _CHUNK = 2**24  # numbers read at a time

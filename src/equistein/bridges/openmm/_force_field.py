@@ -116,11 +116,6 @@ def _in_precision(tree: Any, dtype: Any) -> Any:
 
 
 @eqx.filter_jit
-def _addends(field: ForceField, point: Point | np.ndarray) -> list[Array]:
-    return field._addends(jnp.asarray(point))
-
-
-@eqx.filter_jit
 def _energies(
     field: ForceField, points: Particles | np.ndarray
 ) -> Float[Array, " particle"]:
@@ -167,7 +162,8 @@ def from_openmm(system: Any, kelvin: float, *, reference: Any = None) -> ForceFi
         )
     field.check_start(point[None])
     with jax.enable_x64(True):
-        subtracted = tuple(np.asarray(each) for each in _addends(field, point))
+        addends = eqx.filter_jit(field._addends)(jnp.asarray(point))
+        subtracted = tuple(map(np.asarray, addends))
     return ForceField(field.kelvin, field.num_atoms, field._terms, subtracted)
 
 
