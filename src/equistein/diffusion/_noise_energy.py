@@ -39,9 +39,21 @@ class AbstractNoiseEnergy(AbstractEnergy):
         sigma_max: The largest noise.
     """
 
+    network: eqx.AbstractVar[Any]
     scale: eqx.AbstractVar[Scalar]
     sigma_min: eqx.AbstractVar[Scalar]
     sigma_max: eqx.AbstractVar[Scalar]
+
+    def __check_init__(self):
+        ends = float(self.sigma_min), float(self.sigma_max)
+        if not 0 < ends[0] < ends[1] < float("inf"):
+            raise ValueError(
+                f"{type(self).__name__} needs 0 < `sigma_min` < `sigma_max`, in the "
+                f"units of the points, but got {ends[0]:.6g} and {ends[1]:.6g}."
+            )
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        return self.network.group(shape)
 
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace that points live on."""
@@ -120,11 +132,6 @@ class NoiseEnergy(AbstractNoiseEnergy):
         centered = group.project_points(data)
         scale = jnp.sqrt(jnp.mean(centered**2))
         sigma_max = 2 * float(scale) if sigma_max is None else sigma_max
-        if not 0 < sigma_min < sigma_max < float("inf"):
-            raise ValueError(
-                "NoiseEnergy needs 0 < `sigma_min` < `sigma_max`, in the units of "
-                f"the points, but got {sigma_min!r} and {sigma_max!r}."
-            )
         self.network = network
         self.scale = scale
         self.sigma_min = jnp.asarray(sigma_min, data.dtype)
@@ -136,9 +143,6 @@ class NoiseEnergy(AbstractNoiseEnergy):
         centered = self.project(point)
         confining = jnp.sum(centered**2) / (2 * (noise**2 + scale**2))
         return confining - scale / noise * self.network(point, noise / scale)
-
-    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
-        return self.network.group(shape)
 
 
 @check_arguments
@@ -176,11 +180,6 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
         sigma_min: float,
         sigma_max: float,
     ):
-        if not 0 < sigma_min < sigma_max < float("inf"):
-            raise ValueError(
-                "MixtureNoiseEnergy needs 0 < `sigma_min` < `sigma_max`, in the units "
-                f"of the points, but got {sigma_min!r} and {sigma_max!r}."
-            )
         self.network, self.normals = network, normals
         self.has_classes = network.head is not None
         dtype = normals.means.dtype
@@ -220,9 +219,6 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points of the normal distributions with the largest noise."""
         return self.normals.at(self.sigma_max).sample(key, num)
-
-    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
-        return self.network.group(shape)
 
 
 @check_arguments

@@ -99,8 +99,6 @@ class TripletBasis(AbstractPairFeatures):
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
-        if not self.num_radial:
-            return self._embedded(point)
         triplets, kinds = self._triplets()
         values = jax.vmap(self._functions)(point[triplets], self._limits(kinds, point))
         sums = self._summed(values, kinds).ravel()
@@ -109,8 +107,6 @@ class TripletBasis(AbstractPairFeatures):
     def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
         r"""Return $c \cdot F(x)$, by the distances of all pairs, each once."""
         embedded, coefficients = self._embedded(point), coefficients.astype(point.dtype)
-        if not self.num_radial:
-            return matmul(coefficients, embedded)
         triplets, kinds = self._triplets()
         table, more = jnp.split(coefficients, [coefficients.size - embedded.size])
         gaps = self.nearest(point[:, None] - point[None])
@@ -130,8 +126,6 @@ class TripletBasis(AbstractPairFeatures):
         self.group(point.shape)
         more, more_bends = derivatives_of(self._embedded, point)
         more = more.reshape(-1, point.size)
-        if not self.num_radial:
-            return more, more_bends
         triplets, kinds = self._triplets()
         of_one = lambda x, ends: derivatives_of(lambda x: self._functions(x, ends), x)
         slopes, bends = jax.vmap(of_one)(point[triplets], self._limits(kinds, point))
@@ -145,11 +139,12 @@ class TripletBasis(AbstractPairFeatures):
     def row_size(self, shape: tuple[int, ...]) -> int:
         each = self.num_radial**2 * self.num_angular
         sums = 9 * len(self.embedding) * shape[0] ** 3
-        num = len(self._triplets()[1]) if self.num_radial else 0
-        return shape[1] * (6 * each * num + sums)
+        return shape[1] * (6 * each * len(self._triplets()[1]) + sums)
 
     def _triplets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the center and the neighbors of each triplet, and its kind."""
+        if not self.num_radial:
+            return np.zeros((0, 3), int), np.zeros(0, int)
         atoms = range(len(self.species))
         pairs = itertools.combinations(atoms, 2)
         triplets = [(i, *pair) for pair in pairs for i in atoms if i not in pair]

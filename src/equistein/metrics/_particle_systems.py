@@ -38,9 +38,9 @@ class AbstractParticleDensity(eqx.Module):
         """The symmetry of the density."""
 
     @property
-    @abc.abstractmethod
     def degrees_of_freedom(self) -> int:
         """The dimension of the subspace that the density lives on."""
+        return (self.num_particles - 1) * self.dim
 
     @property
     @abc.abstractmethod

@@ -156,12 +156,17 @@ def _label_places(parameters: Parameters) -> Int[np.ndarray, "label width"]:
     """Return the indices of each label's coordinates, of a matrix its diagonal."""
     columns = []
     for places, axes in zip(parameters.places.values(), parameters.axes, strict=True):
-        if len(axes) > 1:
-            places, axes = np.diagonal(places, 0, *axes), (-1,)
         if axes:
-            places = np.moveaxis(places, axes[0], 0)
+            places = np.moveaxis(_labels_last(places, axes), -1, 0)
             columns.append(places.reshape(parameters.num_labels, -1))
     return np.concatenate(columns, axis=1)
+
+
+def _labels_last(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return an array with the axis of its labels last; of two such, the diagonal."""
+    if len(axes) == 2:
+        return np.diagonal(array, 0, *axes)
+    return np.moveaxis(array, axes[0], -1)
 
 
 @check_arguments
@@ -195,11 +200,7 @@ def plot(samples: PosteriorSamples) -> Any:
 
 def _by_label(array: Any, axes: tuple[int, ...]) -> np.ndarray:
     """Return the numbers of each label, (number, draw, label)."""
-    array, start = np.asarray(array), axes[0] + 2
-    if len(axes) > 1:
-        array = np.diagonal(array, axis1=start, axis2=axes[1] + 2)
-        start = array.ndim - 1
-    array = np.moveaxis(array, start, -1)
+    array = _labels_last(np.asarray(array), tuple(axis + 2 for axis in axes))
     array = array.reshape(array.shape[0] * array.shape[1], -1, array.shape[-1])
     return np.moveaxis(array, 1, 0)
 

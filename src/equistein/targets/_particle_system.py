@@ -78,11 +78,6 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         return SortedDistances((0,) * self.num_particles)
 
     @property
-    def degrees_of_freedom(self) -> int:
-        """The dimension of the subspace."""
-        return (self.num_particles - 1) * self.dim
-
-    @property
     def inverse_temperatures(self) -> Float[Array, " temperature"]:
         """A ladder for parallel tempering, down to the hottest."""
         ratio = 1 - 0.9 / self.degrees_of_freedom**0.5
