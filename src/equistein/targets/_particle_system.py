@@ -131,13 +131,15 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
 
     def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
         """Find the distinct minima from many starts; 512 find all five of DW-4."""
-        key = as_keys(key)
-        starts = _starts(key, num_starts, self.shape, self.reach)
+        starts = centered_starts(as_keys(key), num_starts, self.shape, self.reach)
         return find_minima(self.log_density, starts, self.features)
 
+    @eqx.filter_jit
     def states(self, points: Particles, minima: Minima) -> Int[Array, " n"]:
         """Return the index of the minimum that each point relaxes to."""
-        return _states(self.log_density, self.features, points, minima.features)
+        ends = jax.vmap(self.features)(_relax(self.log_density, points))
+        gaps = jnp.abs(ends[:, None] - minima.features[None].astype(ends.dtype))
+        return jnp.argmin(jnp.max(gaps, axis=-1), axis=1)
 
     @property
     def state_energies(self) -> tuple[float, ...]:
@@ -155,9 +157,6 @@ def centered_starts(
     """Draw points uniformly from a box and move their center of mass to the origin."""
     box = jr.uniform(key, (num, *shape), minval=-reach, maxval=reach)
     return box - jnp.mean(box, axis=1, keepdims=True)
-
-
-_starts = functools.partial(jax.jit, static_argnums=(1, 2, 3))(centered_starts)
 
 
 @functools.lru_cache(4)
@@ -183,13 +182,6 @@ def find_minima(
         ):
             kept.append(int(index))
     return Minima(*map(on_device, (points[kept], energies[kept], described[kept])))
-
-
-@eqx.filter_jit
-def _states(log_density: LogDensity, features: Any, points: Particles, minima: Any):
-    ends = jax.vmap(features)(_relax(log_density, points))
-    gaps = jnp.max(jnp.abs(ends[:, None] - minima[None].astype(ends.dtype)), axis=-1)
-    return jnp.argmin(gaps, axis=1)
 
 
 @eqx.filter_jit

@@ -112,7 +112,10 @@ class Shells(AbstractTarget):
         shell_key, radius_key, direction_key = jr.split(key, 3)
         shells = jr.categorical(shell_key, jnp.log(self.weights), shape=(num,))
         uniform = jr.uniform(radius_key, (num,), self.radii.dtype)
-        grid, cumulative = self._cumulative()
+        grid, density = self._radial()
+        total = jnp.cumsum(density, axis=1)
+        # Each grid point stands for the cell around it.
+        cumulative = (total - 0.5 * density) / total[:, -1:]
         invert = jax.vmap(lambda u, k: jnp.interp(u, cumulative[k], grid[k]))
         normal = jr.normal(direction_key, (num, self.dim), self.radii.dtype)
         unit = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
@@ -143,10 +146,3 @@ class Shells(AbstractTarget):
     def _masses(self) -> Float[Array, " shell"]:
         grid, density = self._radial()
         return jnp.trapezoid(density, grid, axis=1)
-
-    def _cumulative(self) -> tuple[Grid, Grid]:
-        grid, density = self._radial()
-        total = jnp.cumsum(density, axis=1)
-        # Each grid point stands for the cell around it.
-        middle = total - 0.5 * density
-        return grid, middle / total[:, -1:]
