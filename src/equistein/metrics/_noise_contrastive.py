@@ -20,8 +20,8 @@ _LEAST, _MOST = 10_000, 50_000
 
 @check_finite_arguments
 def noise_contrastive_estimation(
-    key: Key, energy: LinearEnergy, data: Any, *, blur: float | None = None,
-    ridge: float | None = None,
+    key: Key, energy: LinearEnergy, data: Any, *, labels: Any = None,
+    blur: float | None = None, ridge: float | None = None,
 ) -> LinearEnergy:  # fmt: skip
     r"""Return the energy that tells data best from noise of a wide density q.
 
@@ -42,8 +42,10 @@ def noise_contrastive_estimation(
     if not isinstance(base, LinearEnergy) or base.coefficients is None:
         raise ValueError("`energy` needs a `base`, as fit_linear returns of Quadratic.")
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
-    points = np.asarray(data[np.sort(rng.permutation(len(data))[:_MOST])], float)
+    rows = np.sort(rng.permutation(len(data))[:_MOST])
+    points = np.asarray(data[rows], float)
     points = points + (blur or 0) * rng.normal(size=points.shape)
+    kinds = np.zeros(len(points), int) if labels is None else np.asarray(labels)[rows]
     num, (wide, widths) = len(points), _cauchy(base, points.shape[1:])
     drawn = wide.rvs(max(num, min(10 * num, _MOST), _LEAST), random_state=rng)
     drawn = drawn.reshape(-1, len(widths)) * widths
@@ -51,12 +53,27 @@ def noise_contrastive_estimation(
     known = base.features.in_double(both) @ np.asarray(base.coefficients, float)
     offsets = -known - wide.logpdf(both.reshape(len(both), -1) / widths)
     design = np.column_stack([energy.features.in_double(both), np.ones(len(both))])
-    parts = design, offsets, np.arange(len(both)) < num
-    if ridge is None:
-        is_held = rng.permutation(len(both)) % _HELD_OUT == 0
-        kept, held = ([part[rows] for part in parts] for rows in (~is_held, is_held))
-        ridge = min(_RIDGES, key=lambda each: _loss(_regression(kept, each), *held))
-    return energy.with_coefficients(_regression(parts, ridge)[:-1])
+    kinds = np.append(kinds, np.full(len(drawn), -1))
+    found = []
+    for kind in range(kinds.max() + 1):
+        chosen = (kinds == kind) | (kinds < 0)
+        parts = [part[chosen] for part in (design, offsets, kinds >= 0)]
+        found.append(
+            _regression(parts, _best_ridge(rng, parts) if ridge is None else ridge)
+        )
+    theta = np.stack(found)
+    if labels is None:
+        return energy.with_coefficients(theta[0, :-1])
+    return energy.with_coefficients(
+        theta[:, :-1], math.log(len(drawn) / num) - theta[:, -1]
+    )
+
+
+def _best_ridge(rng: Any, parts: Any) -> float:
+    """Return the ridge that is best for each fifth point, held out."""
+    is_held = rng.permutation(len(parts[0])) % _HELD_OUT == 0
+    kept, held = ([part[rows] for part in parts] for rows in (~is_held, is_held))
+    return min(_RIDGES, key=lambda each: _loss(_regression(kept, each), *held))
 
 
 def _cauchy(normal: Any, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:

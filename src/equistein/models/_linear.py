@@ -99,10 +99,11 @@ class LinearModel:
             base: Any = energy.base
             normal = fit_linear(key, base, data, **known)
             energy = LinearEnergy(energy.features, normal.energy)
-        if normal and labels is None:  # slopes alone leave energies far away free
+        if normal:  # slopes alone leave energies far away free
             energy = noise_contrastive_estimation(
-                as_keys(key), energy, data, blur=settings.noise, ridge=settings.ridge
-            )
+                as_keys(key), energy, data, labels=labels, blur=settings.noise,
+                ridge=settings.ridge,
+            )  # fmt: skip
             fitted = dataclasses.replace(normal, energy=energy, solutions=())
         else:
             known |= {"forces": self.forces, "ridge": settings.ridge}
