@@ -94,7 +94,7 @@ def reference_molecules(formula: str, download: bool) -> Reference:
 
     Raises:
         DataError: If they are not available or too few, or a file is damaged.
-        MissingRDKit: If RDKit is not installed.
+        ImportError: If RDKit is not installed.
     """
     found = qm9_isomers(formula, download=download)
     if found is None:

@@ -14,5 +14,4 @@ from equistein.bridges._energy_forces import (
 from equistein.bridges.openmm import (
     ForceField as ForceField,
     from_openmm as from_openmm,
-    MissingOpenMM as MissingOpenMM,
 )

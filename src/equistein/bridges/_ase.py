@@ -12,9 +12,7 @@ from equistein._extras import require
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
 from equistein.bridges._energy_forces import EnergyForces, from_energy_forces
-from equistein.molecules import atomic_numbers_of, BOLTZMANN, MissingASE, symbols_of
-
-_NEEDS = "ase", "ASE", "ase", MissingASE
+from equistein.molecules import atomic_numbers_of, BOLTZMANN, symbols_of
 
 
 @check_arguments
@@ -86,7 +84,7 @@ def to_ase(
             f"`positions` must have shape (sample, {len(species)}, 3), but got "
             f"{rows.shape}."
         )
-    atoms = require(*_NEEDS).Atoms
+    atoms = require("ase", "ASE", "ase").Atoms
     symbols = [each for each in species if isinstance(each, str)]
     numbers = atomic_numbers_of(symbols) if symbols else tuple(map(int, species))
     known = {} if cell is None else {"cell": np.array(cell), "pbc": True}
@@ -109,7 +107,7 @@ def energy_calculator(
             `cell` if it is periodic.
         kelvin: The temperature of the data, if `about` does not know it.
     """
-    require(*_NEEDS)
+    require("ase", "ASE", "ase")
     from ase.calculators.calculator import all_changes, Calculator
 
     numbers, cell = list(about.get("atomic_numbers", ())), about.get("cell")

@@ -67,14 +67,12 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     path = local_file(f"qm9/qm9_{formula}.npz")
     names = ["positions", "charges", "split"]
     arrays = stored_arrays(path, names) if path else load_cached(kept)
-    if arrays is not None:
-        return _checked(arrays, path or kept, formula, numbers)
-    if not download:
-        return None
-    isomers = _from_archive(_fetch(), formula, numbers)
-    x, charges, split = isomers.positions, isomers.atomic_numbers, isomers.split
-    save_cached(kept, {"positions": x, "charges": charges, "split": split})
-    return isomers
+    if arrays is None:
+        if not download:
+            return None
+        arrays = _from_archive(_fetch(), formula, numbers)
+        save_cached(kept, arrays)
+    return _checked(arrays, path or kept, formula, numbers)
 
 
 def _checked(
@@ -113,8 +111,8 @@ def _fetch() -> Iterator[pathlib.Path]:
 
 def _from_archive(
     files: Iterable[pathlib.Path], formula: str, numbers: list[int]
-) -> QM9Isomers:
-    """Return the molecules of a formula in the original archive."""
+) -> dict[str, np.ndarray]:
+    """Return the molecules of a formula in the original archive, as arrays by name."""
     archive, excluded = files
     words = [line.split() for line in excluded.read_text().splitlines()]
     left_out = {int(w[0]) for w in words if len(w) >= 2 and w[0].isdigit()}
@@ -129,7 +127,8 @@ def _from_archive(
     if not positions:
         raise DataError(f"QM9 holds no molecule of the formula {formula}.")
     charges = charges[np.lexsort((charges, charges == 1))]
-    return QM9Isomers(np.stack(positions), charges, np.array(names))
+    split = np.array(names)
+    return {"positions": np.stack(positions), "charges": charges, "split": split}
 
 
 def _frames(archive: pathlib.Path) -> Iterator[tuple[int, list[str], np.ndarray]]:

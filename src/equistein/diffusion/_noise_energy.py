@@ -10,10 +10,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import accept_integer_key, check_arguments
-from equistein._numbers import check_integers, is_integer
+from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._blurred_normals import BlurredNormals
-from equistein.energies import AbstractEnergy, Evaluation, freeze, values_at
+from equistein.energies import (
+    AbstractEnergy,
+    check_class,
+    Evaluation,
+    freeze,
+    values_at,
+)
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, bits_per_dimension
 from equistein.networks import AbstractNoiseNetwork, SteerableUNet
@@ -200,12 +206,8 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
     def condition(self, label: int | np.integer) -> "MixtureNoiseEnergy":
         """Return the energies of one class."""
         if not self.has_classes:
-            raise ValueError(f"`label` was {label!r}, but this energy has no classes.")
-        num = len(self.normals.log_shares)
-        if not is_integer(label) or not 0 <= label < num:
-            raise ValueError(
-                f"`label` must be a class from 0 to {num - 1}, but got {label!r}."
-            )
+            return super().condition(label)  # type: ignore[return-value]
+        check_class(label, len(self.normals.log_shares))
         network = eqx.tree_at(lambda f: f.head, self.network, None)
         normals = self.normals.of_class(int(label))
         noises = float(self.sigma_min), float(self.sigma_max)

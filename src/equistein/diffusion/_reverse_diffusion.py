@@ -303,10 +303,6 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         ending: Ending = "mean",
     ):
         check_integers("ReverseDiffusion", num_at_once=num_at_once)
-        if ending not in _PARTS:
-            raise ValueError(
-                f"ReverseDiffusion needs `ending`, mean or flow, but got {ending!r}."
-            )
         self.steps, self.shape, self.num_at_once = steps, shape, num_at_once
         self.ending = ending
 

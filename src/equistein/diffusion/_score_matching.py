@@ -131,8 +131,6 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
                 "NoiseConditionalScoreMatching needs a NoiseEnergy, but got "
                 f"{type(energy).__name__}: take `DenoisingScoreMatching`."
             )
-        point = jax.ShapeDtypeStruct(data.points.shape[1:], data.points.dtype)
-        jax.eval_shape(energy.project, point)  # or `ValueError`
 
     def loss(
         self, key: Key, energy: AbstractNoiseEnergy, state: PyTree, batch: Batch

@@ -14,6 +14,8 @@ from equistein.energies._composed import (
     TemperedEnergy as TemperedEnergy,
 )
 from equistein.energies._joint import (
+    check_class as check_class,
+    check_labels as check_labels,
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,
 )

@@ -78,6 +78,24 @@ class JointEnergy(AbstractEnergy):
         return self.network.group(shape)
 
 
+def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) -> None:
+    """Raise `ValueError` unless labels are classes 0 to `num - 1`, or -1 if `unknown`.
+
+    Traced labels have no values yet.
+    """
+    if isinstance(labels, Tracer):
+        return
+    values = np.asarray(labels)
+    bad = (values < (-1 if unknown else 0)) | (values >= num)
+    if np.any(bad):
+        raise ValueError(
+            f"`{owner}` needs `labels`, classes from 0 to {num - 1}"
+            f"{', or -1 where unknown' if unknown else ''}, but {np.sum(bad)} of "
+            f"{values.size} are not, the first {values[bad][0]} at index "
+            f"{np.argmax(bad)}. Leave out points of other classes."
+        )
+
+
 def check_class(label: Any, num: int | None) -> None:
     """Raise `ValueError` unless a label is one of `num` classes, or of any number."""
     is_array = isinstance(label, Array | np.ndarray) and label.shape == ()

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -112,23 +113,30 @@ class AbstractScalarKernel(AbstractKernel):
         """Return $k(x, y)$."""
 
     def force(self, targets: Targets, prepared: Prepared) -> Targets:
-        sources, scores = prepared.points, prepared.scores
-
-        def term(x, y, score):
-            value, slope = jax.value_and_grad(self.__call__, argnums=1)(x, y)
-            return value * score + slope
-
-        def on_target(row):
-            x = row.reshape(targets.shape[1:])
-            return jnp.mean(jax.vmap(term, (None, 0, 0))(x, sources, scores), axis=0)
-
-        rows = flatten(targets)
-        block = lambda rows: flatten(jax.vmap(on_target)(rows))
-        force = map_blocks(block, rows, len(sources) * rows.shape[1])
-        return force.reshape(targets.shape)
+        return pairwise_force(self.__call__, targets, prepared.points, prepared.scores)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self(x, y) * jnp.eye(x.size, dtype=x.dtype)
+
+
+def pairwise_force(
+    kernel: Callable[[Point, Point], Scalar], targets: Targets, sources: Sources,
+    scores: Sources,
+) -> Targets:  # fmt: skip
+    r"""Return the Stein force of $k(x, y) I$, by the derivative of each pair."""
+
+    def term(x, y, score):
+        value, slope = jax.value_and_grad(kernel, argnums=1)(x, y)
+        return value * score + slope
+
+    def on_target(row):
+        x = row.reshape(targets.shape[1:])
+        return jnp.mean(jax.vmap(term, (None, 0, 0))(x, sources, scores), axis=0)
+
+    rows = flatten(targets)
+    block = lambda rows: flatten(jax.vmap(on_target)(rows))
+    force = map_blocks(block, rows, len(sources) * rows.shape[1])
+    return force.reshape(targets.shape)
 
 
 def check_symmetry(

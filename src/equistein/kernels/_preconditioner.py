@@ -217,12 +217,13 @@ class Preconditioner(eqx.Module):
         mean = jnp.where(usable, mean, 0)
         center = self.center + self.push(mean)
         if self.factor.ndim == 1:
-            spread = _deviations(jnp.where(usable, found, 1))
+            variances = jnp.where(usable, found, 1)
+            spread = jnp.sqrt(jnp.clip(variances, _LEAST, _MOST))
             where = lambda p: (p.center, p.growth)
             return eqx.tree_at(where, self.scaled(spread), (center, spread))
         found = jnp.where(usable, found, jnp.eye(dim, dtype=found.dtype))
         variances, axes = jnp.linalg.eigh(found)
-        spread = _deviations(variances)
+        spread = jnp.sqrt(jnp.clip(variances, _LEAST, _MOST))
         return Preconditioner(
             center,
             matmul(self.factor, axes) * spread[None],
@@ -264,10 +265,6 @@ class Preconditioner(eqx.Module):
     def _times(self, left: Array, right: Array) -> Array:
         # A row times a matrix, since XLA for CPUs aborts on some batches of `F.T @ s`.
         return matmul(left, right) if self.factor.ndim > 1 else left * right
-
-
-def _deviations(variances: Float[Array, " dim"]) -> Float[Array, " dim"]:
-    return jnp.sqrt(jnp.clip(variances, _LEAST, _MOST))
 
 
 def _orbits(

@@ -1,10 +1,6 @@
-"""Checks of labels and numbers, also for arrays that are traced."""
-
-from typing import Any
+"""Checks of bins, and marks of invalid labels and numbers that are traced."""
 
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from equistein._limits import check_memory
@@ -17,24 +13,6 @@ def check_bins(owner: str, num_bins: int) -> None:
     check_integers(f"`{owner}`", num_bins=num_bins)
     what = f"`{owner}` in so many bins"
     check_memory(what, _BYTES * num_bins, "take a smaller `num_bins`")
-
-
-def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) -> None:
-    """Raise `ValueError` unless labels are classes 0 to `num - 1`, or -1 if `unknown`.
-
-    Traced labels have no values yet: `nan_unless` and `are_labels` mark those results.
-    """
-    if isinstance(labels, Tracer):
-        return
-    values = np.asarray(labels)
-    bad = (values < (-1 if unknown else 0)) | (values >= num)
-    if np.any(bad):
-        raise ValueError(
-            f"`{owner}` needs `labels`, classes from 0 to {num - 1}"
-            f"{', or -1 where unknown' if unknown else ''}, but {np.sum(bad)} of "
-            f"{values.size} are not, the first {values[bad][0]} at index "
-            f"{np.argmax(bad)}. Leave out points of other classes."
-        )
 
 
 def are_labels(labels: Array, num: int) -> Bool[Array, ""]:

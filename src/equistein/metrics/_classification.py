@@ -13,12 +13,11 @@ from equistein._check_arguments import check_finite_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Particles, Point, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, check_labels
 from equistein.metrics._checks import (
     are_labels,
     are_numbers,
     check_bins,
-    check_labels,
     nan_unless,
 )
 

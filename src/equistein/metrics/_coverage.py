@@ -10,11 +10,11 @@ from scipy.spatial.distance import cdist
 
 from equistein._check_arguments import check_arguments, check_finite_arguments
 from equistein._extras import require
-from equistein._numbers import check_integers
 from equistein.groups import AbstractGroup
 from equistein.samplers import Samples, warn_of_samples
 
 _MOST = 500  # particles of each run
+_PERMUTATIONS = 999
 _UNLIKELY = 0.01
 _ERRORS = 3.0
 _FEWEST = 4  # draws of a chain, two of each half
@@ -34,8 +34,6 @@ def check_coverage(
     samples: Samples,
     other_samples: Samples,
     group: AbstractGroup | None = None,
-    *,
-    num_permutations: int = 999,
 ) -> Coverage:
     r"""Compare two runs from different starts: both should end in the same modes.
 
@@ -51,7 +49,6 @@ def check_coverage(
     References:
         Székely and Rizzo (2013), Energy statistics.
     """
-    check_integers("`check_coverage`", num_permutations=num_permutations)
     if any(isinstance(s.num_steps, np.ndarray) for s in (samples, other_samples)):
         raise ValueError(
             "`check_coverage` compares two runs: give one of several, as `samples[0]`."
@@ -68,10 +65,10 @@ def check_coverage(
     scaled = both / np.where(spread > 0, spread, 1)
     distances = cdist(scaled, scaled)
     signs = np.repeat([1.0, -1.0], num)
-    mixed = rng.permuted(np.tile(signs, (num_permutations, 1)), axis=1)
+    mixed = rng.permuted(np.tile(signs, (_PERMUTATIONS, 1)), axis=1)
     of = lambda rows: -np.einsum("ij,ij->i", rows @ distances, rows) / num**2
     distance, others = of(signs[None])[0], of(mixed)
-    p_value = (1 + np.sum(others >= distance)) / (1 + num_permutations)
+    p_value = (1 + np.sum(others >= distance)) / (1 + _PERMUTATIONS)
     gap = _log_z_gap(samples.summary, other_samples.summary)
     texts = []
     if p_value < _UNLIKELY:
@@ -99,11 +96,9 @@ def _points(samples: Samples, group: AbstractGroup | None) -> np.ndarray:
 
 
 def _log_z_gap(first: dict[str, Any], second: dict[str, Any]) -> float:
-    """Return how many standard errors two estimates of log Z are apart."""
-    if not ("log_z" in first and "log_z" in second):
-        return float("nan")
-    error = np.hypot(float(first["log_z_error"]), float(second["log_z_error"]))
-    gap = abs(float(first["log_z"]) - float(second["log_z"]))
+    """Return how many standard errors two estimates of log Z are apart, or NaN."""
+    of = lambda name: [float(each.get(name, np.nan)) for each in (first, second)]
+    gap, error = np.ptp(of("log_z")), np.linalg.norm(of("log_z_error"))
     return float(gap / max(error, 1e-30))
 
 

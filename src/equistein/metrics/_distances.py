@@ -14,11 +14,11 @@ from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Scalar
+from equistein.energies import check_labels
 from equistein.metrics._checks import (
     are_labels,
     are_numbers,
     check_bins,
-    check_labels,
     nan_unless,
 )
 
@@ -191,10 +191,7 @@ def _proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
 
 
 def _mean_distance(x: Float[Array, "n dim"], y: Float[Array, "m dim"]) -> Scalar:
-    def to_all(point):
-        squared = jnp.sum((point[None] - y) ** 2, axis=1)
-        return jnp.mean(jnp.sqrt(squared))
-
+    to_all = lambda point: jnp.mean(jnp.sqrt(_squares(point, y)))
     return jnp.mean(jax.lax.map(to_all, x, batch_size=256))
 
 

@@ -104,11 +104,6 @@ def geometric_wasserstein(
     References:
         Klein, Krämer and Noé (2023), Equivariant flow matching, for the cost.
     """
-    if first.shape != second.shape:
-        raise ValueError(
-            "`geometric_wasserstein` needs as many clouds in `second` as in `first`, "
-            f"but got shapes {first.shape} and {second.shape}."
-        )
     group.check_shape(first.shape[1:])
     base = RBF(1.0)
     form = closed_form(base, group)

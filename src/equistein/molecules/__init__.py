@@ -14,7 +14,6 @@ from equistein.molecules._elements import (
 from equistein.molecules._files import (
     from_atoms as from_atoms,
     is_molecules as is_molecules,
-    MissingASE as MissingASE,
     read_molecules as read_molecules,
     TRAJECTORIES as TRAJECTORIES,
     write_xyz as write_xyz,
@@ -38,7 +37,6 @@ from equistein.molecules._rdkit import (
     geometry as geometry,
     graph_smiles as graph_smiles,
     has_rdkit as has_rdkit,
-    MissingRDKit as MissingRDKit,
     order_by_bonds as order_by_bonds,
     perceive as perceive,
     Perceived as Perceived,

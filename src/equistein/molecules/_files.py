@@ -66,10 +66,6 @@ _ELEMENTS = """z Z nuclear_charges atomic_numbers numbers charges species symbol
 _CELLS = ("lattice", "cell", "box")
 
 
-class MissingASE(ImportError):
-    """ASE is not installed."""
-
-
 @check_arguments
 def is_molecules(path: str | os.PathLike[str]) -> bool:
     """Return whether a file holds molecules, by its name, or its arrays if an .npz."""
@@ -281,7 +277,7 @@ def _sdf_frames(path: pathlib.Path) -> Iterator[Frame]:
 
 
 def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
-    require("ase", "ASE", "ase", MissingASE)
+    require("ase", "ASE", "ase")
     from ase.db import connect
     from ase.io import iread
 

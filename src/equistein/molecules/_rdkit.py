@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equistein._check_arguments import check_arguments
+from equistein._extras import require
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._frames import Molecule
 
@@ -27,10 +28,6 @@ _CHARGED = (  # groups of stable molecules, each with all of its charged atoms
 )  # fmt: skip
 
 
-class MissingRDKit(ImportError):
-    """RDKit is not installed."""
-
-
 @check_arguments
 def has_rdkit() -> bool:
     """Whether RDKit is installed."""
@@ -39,11 +36,10 @@ def has_rdkit() -> bool:
 
 def rdkit() -> Any:
     """Return `rdkit.Chem`, with its log silenced."""
-    try:
-        from rdkit import Chem, rdBase
-        from rdkit.Chem import Draw, rdDetermineBonds  # noqa: F401
-    except ImportError:
-        raise MissingRDKit("Needs RDKit: pip install 'equistein[molecules]'.") from None
+    require("rdkit", "RDKit", "molecules")
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import Draw, rdDetermineBonds  # noqa: F401
+
     rdBase.DisableLog("rdApp.*")
     return Chem
 
@@ -182,9 +178,9 @@ class Geometry(NamedTuple):
 @check_arguments
 def geometry(mols: Sequence[Any]) -> Geometry:
     """Return bonds and angles of RDKit molecules, as of `perceive`."""
+    pair, triple = map(rdkit().MolFromSmarts, ("*~*", "[!#1]~*~[!#1]"))
     from rdkit.Chem.rdMolTransforms import GetAngleDeg, GetBondLength
 
-    pair, triple = map(rdkit().MolFromSmarts, ("*~*", "[!#1]~*~[!#1]"))
     bonds: dict[str, list[float]] = collections.defaultdict(list)
     angles: dict[str, list[float]] = collections.defaultdict(list)
     for mol in mols:

@@ -17,7 +17,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
 from equistein.data import PREVIEW_SIZE, spread_rows
-from equistein.energies import AbstractEnergy, Evaluation
+from equistein.energies import AbstractEnergy, check_labels, Evaluation
 from equistein.training._checkpoint import identify
 
 _CHUNK = 2**24  # numbers read at a time
@@ -78,17 +78,6 @@ def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> L
     )
 
 
-def _check_range(values: Any, num_classes: int) -> None:
-    """Raise `ValueError` unless classes are in range, or -1."""
-    values = np.asarray(values)
-    bad = (values < -1) | (values >= num_classes)
-    if bad.any():
-        raise ValueError(
-            f"`labels` must be classes from 0 to {num_classes - 1}, or -1 for unknown, "
-            f"but {bad.sum()} are not, the first at index {bad.argmax()}."
-        )
-
-
 @check_arguments
 def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
     """Return at least two classes, -1 for unknown, as integers; or raise `ValueError`.
@@ -100,7 +89,8 @@ def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndar
             f"`labels` must be whole numbers, the classes, but are {values.dtype}: use "
             "labels.astype(int)."
         )
-    _check_range(values, num_classes or max(1, int(values.max(initial=-1)) + 1))
+    num = num_classes or max(1, int(values.max(initial=-1)) + 1)
+    check_labels("fit", values, num, unknown=True)
     kinds = np.unique(values[values >= 0])
     if len(kinds) < 2:
         raise ValueError(
@@ -146,7 +136,7 @@ class AbstractSource(abc.ABC):
     def _check_classes(self, labels: Any) -> None:
         is_class = labels is not None and np.asarray(labels).dtype.kind in "iu"
         if self._num_classes and is_class:
-            _check_range(labels, self._num_classes)
+            check_labels("fit", labels, self._num_classes, unknown=True)
 
 
 @check_arguments

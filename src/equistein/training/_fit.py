@@ -156,7 +156,6 @@ def check_data(
 ) -> Batch:  # fmt: skip
     """Return data and labels as a batch: checked, the data projected by the group."""
     data = check_particles(data, "data")
-    check_integers("`fit`", batch_size=batch_size)
     if len(data) < max(2, batch_size):
         raise ValueError(
             f"`fit` needs at least two data points and a batch of {batch_size}, but "

@@ -13,9 +13,14 @@ from jaxtyping import Array, Float
 from equistein._arrays import as_keys
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_sample_memory
-from equistein._numbers import check_integers, is_integer
+from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, LinearSolution, values_at
+from equistein.energies import (
+    AbstractEnergy,
+    check_class,
+    LinearSolution,
+    values_at,
+)
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import NonFiniteError, Normal
@@ -101,10 +106,7 @@ class Fitted(eqx.Module):
         check_sample_memory(num, shape)
         most = self.energy.num_classes(shape)
         if label is not None and most is not None:
-            if not is_integer(label) or not 0 <= label < most:
-                raise ValueError(
-                    f"`label` must be a class from 0 to {most - 1}, but got {label!r}."
-                )
+            check_class(label, most)
         condition: Any = label
         if clamp is not None:
             label = clamp.label if label is None else int(label)

@@ -153,7 +153,7 @@ def test_atoms_without_a_calculator_or_half_in_a_cell_are_refused(copper):
 
 def test_without_ase_the_command_that_installs_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ase", None)
-    with pytest.raises(es.molecules.MissingASE, match="equistein.ase"):
+    with pytest.raises(ImportError, match="equistein.ase"):
         es.to_ase(["H"], np.zeros((1, 1, 3)))
 
 

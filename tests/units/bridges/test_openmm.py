@@ -338,5 +338,5 @@ def test_positions_with_a_unit_are_taken_in_it():
 
 def test_without_openmm_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "openmm", None)
-    with pytest.raises(es.bridges.MissingOpenMM, match="equistein.openmm"):
+    with pytest.raises(ImportError, match="equistein.openmm"):
         es.from_openmm(None, 300.0)

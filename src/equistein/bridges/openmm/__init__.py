@@ -3,5 +3,4 @@
 from equistein.bridges.openmm._force_field import (
     ForceField as ForceField,
     from_openmm as from_openmm,
-    MissingOpenMM as MissingOpenMM,
 )

@@ -26,10 +26,6 @@ _CLOSEST = 0.03  # nm, less than any two atoms are apart
 _HIGHEST = 1e6  # kT, and of small molecules 1e4 an atom
 
 
-class MissingOpenMM(ImportError):
-    """OpenMM is not installed."""
-
-
 class ForceField(eqx.Module):
     r"""The log density $-U(x) / k_B T$ of a force field, a pure function of JAX.
 
@@ -120,11 +116,6 @@ def _in_precision(tree: Any, dtype: Any) -> Any:
 
 
 @eqx.filter_jit
-def _addends(field: ForceField, point: Point | np.ndarray) -> list[Array]:
-    return field._addends(jnp.asarray(point))
-
-
-@eqx.filter_jit
 def _energies(
     field: ForceField, points: Particles | np.ndarray
 ) -> Float[Array, " particle"]:
@@ -171,13 +162,14 @@ def from_openmm(system: Any, kelvin: float, *, reference: Any = None) -> ForceFi
         )
     field.check_start(point[None])
     with jax.enable_x64(True):
-        subtracted = tuple(np.asarray(each) for each in _addends(field, point))
+        addends = eqx.filter_jit(field._addends)(jnp.asarray(point))
+        subtracted = tuple(map(np.asarray, addends))
     return ForceField(field.kelvin, field.num_atoms, field._terms, subtracted)
 
 
 def _translate(system: Any) -> tuple[list[float], list[AbstractTerm]]:
     """Return the masses of a system, and its forces as terms."""
-    openmm = require("openmm", "OpenMM", "openmm", MissingOpenMM)
+    openmm = require("openmm", "OpenMM", "openmm")
     if not isinstance(system, openmm.System):
         raise ValueError(
             "`system` must be an openmm.System, such as "

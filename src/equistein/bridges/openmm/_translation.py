@@ -113,30 +113,13 @@ def _maps(force: Element, num_atoms: int) -> Sequence[AbstractTerm]:
 
 
 def _patches(values: np.ndarray) -> np.ndarray:
-    """Return the coefficients of the bicubic function in each cell of a periodic grid.
+    """Return the coefficients of the bicubic spline in each cell of a periodic grid."""
+    from scipy.interpolate import CubicSpline  # slow to import
 
-    Its slopes at the corners are those of cubic splines, in units of the grid.
-    """
-    first, second = _slopes(values, 0), _slopes(values, 1)
-    cross = _slopes(second, 0)
-    corners = lambda grid, axis: [grid, np.roll(grid, -1, axis)]
-    along = lambda grid, slope: [
-        np.stack(corners(grid, 1) + corners(slope, 1), axis=-1)
-    ]
-    (low,), (slope,) = along(values, second), along(first, cross)
-    known = np.stack(corners(low, 0) + corners(slope, 0), axis=-2)
-    # From the values at both ends and the slopes there to powers of the place.
-    hermite = np.array([[1, 0, 0, 0], [0, 0, 1, 0], [-3, 3, -2, -1], [2, -2, 1, 1]])
-    return hermite @ known @ hermite.T
-
-
-def _slopes(values: np.ndarray, axis: int) -> np.ndarray:
-    """Return the slopes at the knots of periodic cubic splines along an axis."""
-    # d[i-1] + 4 d[i] + d[i+1] = 3 (f[i+1] - f[i-1]), a convolution.
-    right = 3 * (np.roll(values, -1, axis) - np.roll(values, 1, axis))
-    waves = 2 * np.pi * np.fft.fftfreq(values.shape[axis])
-    factors = np.expand_dims(4 + 2 * np.cos(waves), 1 - axis)
-    return np.fft.ifft(np.fft.fft(right, axis=axis) / factors, axis=axis).real
+    knots, closed = np.arange(len(values) + 1), np.pad(values, (0, 1), mode="wrap")
+    along_phi = CubicSpline(knots, closed, 0, "periodic").c[::-1]  # (power, phi, psi)
+    along_psi = CubicSpline(knots, along_phi, 2, "periodic").c[::-1]
+    return along_psi.transpose(3, 1, 2, 0)
 
 
 def _cutoff(force: Element) -> float | None:

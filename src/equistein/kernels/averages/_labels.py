@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._products import einsum, matmul
@@ -144,7 +143,7 @@ class LabelAverage(AbstractAverage):
 
     def _split(self, charts: Float[Array, "component particle dim"]) -> Blocks:
         """Return the coordinates of labels and of the rest, charts side by side."""
-        labels, rest = self._places(charts.shape[2])
+        labels, rest = self.group.labels.blocks(charts.shape[2])
         parts = jnp.moveaxis(charts[:, :, labels], 2, 0)  # (label, chart, n, width)
         side_by_side = lambda part: jnp.concatenate(list(part), axis=-1)
         return Blocks(jax.vmap(side_by_side)(parts), side_by_side(charts[:, :, rest]))
@@ -152,14 +151,11 @@ class LabelAverage(AbstractAverage):
     def _join(self, blocks: Blocks, num: int) -> Float[Array, "component particle dim"]:
         """Return charts of flat points, the inverse of `_split`."""
         dim = (blocks.labels.shape[0] * blocks.labels.shape[2]) + blocks.rest.shape[1]
-        labels, rest = self._places(dim // num)
+        labels, rest = self.group.labels.blocks(dim // num)
         by_chart = jnp.stack(jnp.split(blocks.labels, num, axis=2))
         flat = jnp.zeros((num, blocks.rest.shape[0], dim // num), blocks.labels.dtype)
         flat = flat.at[:, :, labels].set(jnp.moveaxis(by_chart, 1, 2))
         return flat.at[:, :, rest].set(jnp.stack(jnp.split(blocks.rest, num, axis=1)))
-
-    def _places(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.group.labels.blocks(dim)
 
 
 def permanent_minors(a: Square) -> tuple[Float[Array, "*pairs"], Square]:

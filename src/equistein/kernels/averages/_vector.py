@@ -9,7 +9,8 @@ from jaxtyping import Array, Float
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.groups import Orthogonal, SpecialOrthogonal, TorusTranslations
-from equistein.kernels._pairs import map_blocks, Pairs, Sources, TargetRows, Targets
+from equistein.kernels._base import pairwise_force
+from equistein.kernels._pairs import Pairs, Sources, TargetRows, Targets
 from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage, AbstractClosedForm
 from equistein.kernels.averages._clouds import quarter_turn
@@ -124,16 +125,8 @@ class TorusAverage(AbstractAverage):
     group: TorusTranslations
 
     def force(self, base, targets, sources, scores):
-        def term(x, y, score):
-            value, slope = jax.value_and_grad(self._value, argnums=2)(base, x, y)
-            return value * score + slope
-
-        def block(rows):
-            each = jax.vmap(jax.vmap(term, (None, 0, 0)), (0, None, None))
-            return jnp.sum(each(rows, sources, scores), axis=1)
-
-        total = map_blocks(block, targets, sources.size)
-        return total / len(sources)
+        kernel = lambda x, y: self._value(base, x, y)
+        return pairwise_force(kernel, targets, sources, scores)
 
     def matrix(self, base, x, y):
         return self._value(base, x, y) * jnp.eye(x.size, dtype=x.dtype)
