@@ -20,9 +20,7 @@ def write_whole(path: pathlib.Path, content: bytes) -> None:
     """Write a file under a temporary name, and rename it into place."""
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{PART}")
     with remove_at_end(temporary):
-        with _CREATION:
-            file = open(temporary, "xb")
-        with file:
+        with _CREATION, open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -46,14 +46,6 @@ def check_positive(
             )
 
 
-def count_classes(labels: Any) -> int:
-    """Return how many classes there are; raise `ValueError` unless all have points."""
-    known = np.unique(labels)
-    if known.dtype.kind not in "iu" or list(known) != [*range(len(known))]:
-        raise ValueError(f"`labels` must be whole, from 0 on, not {known[:9]}.")
-    return len(known)
-
-
 def check_score_clip(owner: str, score_clip: Any) -> None:
     """Raise `ValueError` unless the largest norm is positive, an array or None."""
     if isinstance(score_clip, int | float | np.number) and not score_clip > 0:

@@ -10,9 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from equistein._check_arguments import check_finite_arguments
-from equistein._numbers import count_classes
 from equistein._types import Key
-from equistein.energies import LinearEnergy
+from equistein.energies import count_classes, LinearEnergy
 
 _RIDGES = (10.0, 1.0, 0.1, 0.01)  # the last: energies far from data spread by 10 kT
 _HELD_OUT = 5  # each fifth point judges the ridge
@@ -101,7 +100,7 @@ def _loss(theta: Any, design: Any, offsets: Any, is_data: Any) -> float:
     return np.sum(np.logaddexp(0, np.where(is_data, -gaps, gaps)))
 
 
-def _regression(parts: Any, ridge: float, start: np.ndarray | None) -> np.ndarray:
+def _regression(parts: Any, ridge: float, start: Any) -> np.ndarray:
     """Return the coefficients, and last z, which no ridge holds."""
     design, offsets, is_data = parts
     ridges, coarse = np.full(design.shape[1], ridge), design.astype(np.float32)

@@ -13,11 +13,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from equistein._arrays import as_keys, check_particles
-from equistein._numbers import check_positive, count_classes
+from equistein._numbers import check_positive
 from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
-from equistein.energies import LinearEnergy, Rows, solve_linear
+from equistein.energies import count_classes, LinearEnergy, Rows, solve_linear
 from equistein.samplers import AnnealedSMC, HMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
