@@ -6,19 +6,21 @@ import os
 import pathlib
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator
 
 PART = ".part"
 """How the names of unfinished files end."""
 
 _UNFINISHED: set[pathlib.Path] = set()
+_CREATION = threading.RLock()  # a signal may come while its own thread has it
 
 
 def write_whole(path: pathlib.Path, content: bytes) -> None:
     """Write a file under a temporary name, and rename it into place."""
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{PART}")
     with remove_at_end(temporary):
-        with open(temporary, "xb") as file:
+        with _CREATION, open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -38,6 +40,7 @@ def remove_at_end(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def remove_unfinished() -> None:
     """Remove all temporary files of this process, which is about to end at once."""
+    _CREATION.acquire(timeout=1)  # for good: no other thread begins a file after this
     for path in tuple(_UNFINISHED):
         _remove(path)
 

@@ -17,6 +17,7 @@ from equistein.energies._joint import (
     check_class as check_class,
     check_labels as check_labels,
     ConditionalEnergy as ConditionalEnergy,
+    count_classes as count_classes,
     JointEnergy as JointEnergy,
 )
 from equistein.energies._linear import (

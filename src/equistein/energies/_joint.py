@@ -96,6 +96,14 @@ def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) ->
         )
 
 
+def count_classes(labels: Any) -> int:
+    """Return how many classes there are; raise `ValueError` unless all have points."""
+    known = np.unique(labels)
+    if known.dtype.kind not in "iu" or list(known) != [*range(len(known))]:
+        raise ValueError(f"`labels` must be whole, from 0 on, not {known[:9]}.")
+    return len(known)
+
+
 def check_class(label: Any, num: int | None) -> None:
     """Raise `ValueError` unless a label is one of `num` classes, or of any number."""
     is_array = isinstance(label, Array | np.ndarray) and label.shape == ()

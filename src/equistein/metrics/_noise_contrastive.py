@@ -11,17 +11,17 @@ from scipy.special import expit, logsumexp
 
 from equistein._check_arguments import check_finite_arguments
 from equistein._types import Key
-from equistein.energies import LinearEnergy
+from equistein.energies import count_classes, LinearEnergy
 
-_RIDGES = (0.01, 0.1, 1.0, 10.0)  # the first: energies far from data spread by 10 kT
+_RIDGES = (10.0, 1.0, 0.1, 0.01)  # the last: energies far from data spread by 10 kT
 _HELD_OUT = 5  # each fifth point judges the ridge
 _LEAST, _MOST = 10_000, 50_000
 
 
 @check_finite_arguments
 def noise_contrastive_estimation(
-    key: Key, energy: LinearEnergy, data: Any, *, blur: float | None = None,
-    ridge: float | None = None,
+    key: Key, energy: LinearEnergy, data: Any, *, labels: Any = None,
+    blur: float | None = None, ridge: float | None = None,
 ) -> LinearEnergy:  # fmt: skip
     r"""Return the energy that tells data best from noise of a wide density q.
 
@@ -31,6 +31,7 @@ def noise_contrastive_estimation(
     with at most 50 000 points x of the data, and the noise y from a Cauchy distribution
     with the center and shape of the base $E_0$, the fitted energy of a normal one.
 
+    With `labels`, from 0 on, each class has coefficients and a bias of its own.
     Rounded data need normal noise, of the size `blur`. The ridge $\lambda$ is, without
     one, what is best for each fifth point, held out.
 
@@ -42,35 +43,56 @@ def noise_contrastive_estimation(
     if not isinstance(base, LinearEnergy) or base.coefficients is None:
         raise ValueError("`energy` needs a `base`, as fit_linear returns of Quadratic.")
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
-    points = np.asarray(data[np.sort(rng.permutation(len(data))[:_MOST])], float)
+    rows = np.sort(rng.permutation(len(data))[:_MOST])
+    points = np.asarray(data[rows], float)
     points = points + (blur or 0) * rng.normal(size=points.shape)
-    num, (wide, widths) = len(points), _cauchy(base, points.shape[1:])
-    drawn = wide.rvs(max(num, min(10 * num, _MOST), _LEAST), random_state=rng)
-    drawn = drawn.reshape(-1, len(widths)) * widths
-    both = np.concatenate([points, drawn.reshape(-1, *points.shape[1:])])
+    kinds = np.zeros(len(data), int) if labels is None else np.asarray(labels)
+    if kinds.shape != (len(data),):
+        raise ValueError(f"`labels` need a class for each of {len(data)} points.")
+    num_classes, kinds = count_classes(kinds), kinds[rows]
+    num, (center, root) = len(points), _moments(base, points.shape[1:])
+    shape = max(num, min(10 * num, _MOST), _LEAST), len(center)
+    drawn = rng.normal(size=shape) / abs(rng.normal(size=(shape[0], 1)))
+    both = np.concatenate(
+        [points, (center + drawn @ root.T).reshape(-1, *points.shape[1:])]
+    )
     known = base.features.in_double(both) @ np.asarray(base.coefficients, float)
-    offsets = -known - wide.logpdf(both.reshape(len(both), -1) / widths)
+    apart = np.linalg.solve(root, (both.reshape(len(both), -1) - center).T)
+    log_noise = -(len(center) + 1) / 2 * np.log1p(np.sum(apart**2, axis=0))
+    offsets = -known - log_noise  # both up to a constant, which z takes up
     design = np.column_stack([energy.features.in_double(both), np.ones(len(both))])
-    parts = design, offsets, np.arange(len(both)) < num
-    if ridge is None:
-        is_held = rng.permutation(len(both)) % _HELD_OUT == 0
-        kept, held = ([part[rows] for part in parts] for rows in (~is_held, is_held))
-        ridge = min(_RIDGES, key=lambda each: _loss(_regression(kept, each), *held))
-    return energy.with_coefficients(_regression(parts, ridge)[:-1])
+    kinds = np.append(kinds, np.full(len(drawn), -1))
+    found = []
+    for kind in range(num_classes):
+        chosen = (kinds == kind) | (kinds < 0)
+        parts = [part[chosen] for part in (design, offsets, kinds >= 0)]
+        best, start = (ridge, None) if ridge else _best_ridge(rng, parts)
+        found.append(_regression(parts, best, start))
+    theta = np.stack(found)
+    if labels is None:
+        return energy.with_coefficients(theta[0, :-1])
+    return energy.with_coefficients(theta[:, :-1], -theta[:, -1])
 
 
-def _cauchy(normal: Any, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:
-    """Return the noise's distribution, in units of widths of coordinates, and these."""
-    from scipy.stats import multivariate_t  # which takes a third of a second
+def _best_ridge(rng: Any, parts: Any) -> tuple[float, np.ndarray]:
+    """Return the ridge that is best for each fifth point, held out, and its fit."""
+    is_held = rng.permutation(len(parts[0])) % _HELD_OUT == 0
+    kept, held = ([part[rows] for part in parts] for rows in (~is_held, is_held))
+    theta, found = None, []
+    for ridge in _RIDGES:  # each begins where the one before ended
+        theta = _regression(kept, ridge, theta)
+        found.append((_loss(theta, *held), ridge, theta))
+    return min(found, key=lambda each: each[0])[1:]
 
+
+def _moments(normal: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of a normal energy, and a root of its covariance."""
     flat, origin = lambda x: normal(x.reshape(shape)), np.zeros(math.prod(shape))
     with jax.enable_x64(True):
         both = jax.jit(lambda x: (jax.grad(flat)(x), jax.hessian(flat)(x)))(origin)
     slope, curvature = map(np.asarray, both)
-    widths = 1 / np.sqrt(np.diag(curvature))
-    covariance = np.linalg.inv(widths * curvature * widths[:, None])
-    parts: Any = -covariance @ (widths * slope), covariance
-    return multivariate_t(*parts, df=1), widths
+    root = np.linalg.inv(np.linalg.cholesky(curvature)).T
+    return -root @ (root.T @ slope), root
 
 
 def _loss(theta: Any, design: Any, offsets: Any, is_data: Any) -> float:
@@ -78,16 +100,23 @@ def _loss(theta: Any, design: Any, offsets: Any, is_data: Any) -> float:
     return np.sum(np.logaddexp(0, np.where(is_data, -gaps, gaps)))
 
 
-def _regression(parts: Any, ridge: float) -> np.ndarray:
+def _regression(parts: Any, ridge: float, start: Any) -> np.ndarray:
     """Return the coefficients, and last z, which no ridge holds."""
     design, offsets, is_data = parts
-    ridges, start = np.full(design.shape[1], ridge), np.zeros(design.shape[1])
-    ridges[-1], start[-1] = 0, logsumexp(offsets[~is_data]) - np.log(is_data.sum())
-    chances = lambda theta: expit(offsets - design @ theta)
-    hessian = lambda p: (design.T * (p * (1 - p))) @ design + np.diag(ridges)
+    ridges, coarse = np.full(design.shape[1], ridge), design.astype(np.float32)
+    ridges[-1] = 0
+    if start is None:
+        start = np.zeros(design.shape[1])
+        start[-1] = logsumexp(offsets[~is_data]) - np.log(is_data.sum())
+
+    def hessian(theta: np.ndarray) -> np.ndarray:
+        chances = expit(offsets - design @ theta)
+        weights = (chances * (1 - chances)).astype(np.float32)
+        return (coarse.T * weights) @ coarse + np.diag(ridges)
+
     return minimize(
         lambda theta: _loss(theta, *parts) + ridges @ theta**2 / 2,
-        start, jac=lambda theta: design.T @ (is_data - chances(theta)) + ridges * theta,
-        hess=lambda theta: hessian(chances(theta)), method="trust-exact",
-        options={"gtol": 1e-3 * len(design) ** 0.5},
+        start, hess=hessian, method="trust-exact",
+        jac=lambda x: design.T @ (is_data - expit(offsets - design @ x)) + ridges * x,
+        options={"gtol": 1e-3 * len(design) ** 0.5, "initial_trust_radius": 10},
     ).x  # fmt: skip

@@ -98,11 +98,10 @@ class LinearModel:
         if isinstance(energy.features, RandomFeatures):
             base: Any = energy.base
             normal = fit_linear(key, base, data, **known)
-            energy = LinearEnergy(energy.features, normal.energy)
-        if normal and labels is None:  # slopes alone leave energies far away free
-            energy = noise_contrastive_estimation(
-                as_keys(key), energy, data, blur=settings.noise, ridge=settings.ridge
-            )
+            energy = noise_contrastive_estimation(  # slopes leave far energies free
+                as_keys(key), LinearEnergy(energy.features, normal.energy), data,
+                labels=labels, blur=settings.noise, ridge=settings.ridge,
+            )  # fmt: skip
             fitted = dataclasses.replace(normal, energy=energy, solutions=())
         else:
             known |= {"forces": self.forces, "ridge": settings.ridge}

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
-from scipy.special import stdtrit
 
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
@@ -230,6 +229,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         shares = runs * np.exp(each - total)
         error = np.inf
         if runs > 1:
+            from scipy.special import stdtrit  # a tenth of a second
+
             spread = max(np.std(shares, ddof=1), np.std(each, ddof=1))
             error = spread / runs**0.5 * stdtrit(runs - 1, 0.975) / stdtrit(1e9, 0.975)
         weights = np.exp(weights - np.logaddexp.reduce(weights, axis=1, keepdims=True))

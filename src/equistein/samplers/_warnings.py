@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtri, stdtrit
 
 from equistein._check_arguments import check_finite_arguments
 from equistein._types import LogDensity, Particles
@@ -226,6 +225,8 @@ def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
     References:
         Vehtari et al. (2021), Rank-normalization, folding, and localization.
     """
+    from scipy.special import ndtri  # a tenth of a second, which few runs need
+
     n = values.shape[1] // 2
     halves = np.concatenate([values[:, :n], values[:, -n:]]).astype(float)
 
@@ -334,6 +335,8 @@ def _of_populations(summary: dict[str, Any]) -> Iterator[str]:
 
 def _of_landing(state: SMCState) -> Iterator[str]:
     """Warn if the particles moved on after they reached the target."""
+    from scipy.special import stdtrit
+
     runs = len(state.log_normalizers)
     first, last = (
         np.asarray(x, float).reshape(runs, len(x) // runs, -1)

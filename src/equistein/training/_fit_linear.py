@@ -17,7 +17,7 @@ from equistein._numbers import check_positive
 from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
-from equistein.energies import LinearEnergy, Rows, solve_linear
+from equistein.energies import count_classes, LinearEnergy, Rows, solve_linear
 from equistein.samplers import AnnealedSMC, HMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
@@ -58,10 +58,8 @@ class LinearData:
             if part is not None:
                 self._parts[name] = part
         if parts.get("labels") is not None:
-            known = np.unique(np.concatenate([*map(np.asarray, self._parts["labels"])]))
-            if known.dtype.kind not in "iu" or list(known) != [*range(len(known))]:
-                raise ValueError(f"`labels` must be whole, from 0 on, not {known[:9]}.")
-            self.num_classes = len(known)
+            blocks = [*map(np.asarray, self._parts["labels"])]
+            self.num_classes = count_classes(np.concatenate(blocks))
 
     def _checked(self, points: Any) -> np.ndarray:
         """Return finite points in double precision, on the group's subspace."""

@@ -19,8 +19,8 @@ from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
-from equistein.groups import AbstractGroup
-from equistein.samplers import AbstractSampler, run, visit
+from equistein.groups import AbstractCloud, AbstractGroup
+from equistein.samplers import AbstractSampler, run, SVGD, visit
 from equistein.training._initial import AbstractInitial
 
 Project = Callable[[Point], Point]
@@ -200,7 +200,9 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
             group: Any = energy.group(points.shape[1:])
             if group.is_periodic:
                 return jax.vmap(group.wrap)(points)
-            return _mirrored(key, group, points)
+            if isinstance(self.sampler, SVGD):  # whose particles are spread evenly
+                return points
+            return _moved(key, group, points)
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
@@ -211,15 +213,22 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
 
 
-def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
-    """Return clouds mirrored with probability 1/2, if the group has reflections."""
-    # A population of a sampler, copied from few ancestors, has more of one hand.
+def _moved(key: Key, group: AbstractGroup, points: Particles) -> Particles:
+    """Return points moved by random elements; clouds, in order, are mirrored alone."""
+    # A population of a sampler, copied from few ancestors, has more of some copies.
+    if not isinstance(group, AbstractCloud):
+        return _acted(group, key, points)
     if group.without_reflections() is group:
         return points
     factors = np.ones((len(points), 1, points.shape[2]), points.dtype)
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
     factors[..., 0] = rng.choice([-1, 1], size=(len(points), 1))
     return on_device(factors * np.asarray(points))
+
+
+@eqx.filter_jit
+def _acted(group: AbstractGroup, key: Key, points: Particles) -> Particles:
+    return jax.vmap(group.act)(group.sample(key, len(points)), points)
 
 
 @jax.jit

@@ -67,6 +67,28 @@ def test_a_signal_ends_a_run_in_order_and_a_second_at_once(number, fit, tmp_path
     assert not list(out.rglob("*.part"))
 
 
+def test_no_thread_begins_a_file_when_the_unfinished_ones_are_removed(tmp_path):
+    code = f"""
+import pathlib, threading, time
+from equistein._files import remove_unfinished, write_whole
+written = []
+def work():
+    while True:
+        write_whole(pathlib.Path({str(tmp_path)!r}, "file"), b"0")
+        written.append(0)
+threading.Thread(target=work, daemon=True).start()
+while not written:
+    time.sleep(0.01)
+remove_unfinished()
+time.sleep(0.1)
+before = len(written)
+time.sleep(0.2)
+print(len(written) - before)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.strip() == "0", told.stderr
+
+
 @pytest.mark.slow
 def test_ctrl_c_while_a_command_starts_leaves_no_traceback():
     for moment in (0.15, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5):

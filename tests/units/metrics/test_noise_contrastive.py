@@ -41,7 +41,7 @@ def unfitted(key, points):
 
 def judged(energy, points):
     """Return the share on the right, that far away, and the loss of likelihood."""
-    axis = jnp.linspace(-16, 16, 801)
+    axis = jnp.linspace(-16, 16, 401)
     grid = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
     values = np.asarray(jax.jit(jax.vmap(energy.log_density))(grid), float)
     weights = np.exp(values - values.max())
@@ -79,6 +79,25 @@ def test_the_energy_is_about_the_same_in_other_units(key):
     gaps = before - after
     # Up to the noise, which is drawn along other axes.
     assert jnp.std(gaps) < 0.35 * jnp.std(before)
+
+
+def test_classes_have_their_densities_and_as_many_points_as_they_had(key):
+    points = samples(key, 1_500)
+    labels = np.asarray(points[:, 0] > 0, int)
+    energy = noise_contrastive_estimation(
+        key, unfitted(key, points), points, labels=labels
+    )
+    held_out = samples(jr.key(1), 2_000)
+    share, far, loss = judged(energy, held_out)
+    assert abs(share - labels.mean()) < 0.02
+    assert far < 0.02
+    assert loss < 0.1
+    own, _, loss = judged(energy.condition(1), held_out[held_out[:, 0] > 0])
+    assert own > 0.98
+    assert loss < np.log(SHARE) + 0.1
+    for wrong in (labels - 1, labels + 1, labels[:-1]):
+        with pytest.raises(ValueError, match="`labels`"):
+            noise_contrastive_estimation(key, energy, points, labels=wrong)
 
 
 def test_a_base_is_asked_for(key):

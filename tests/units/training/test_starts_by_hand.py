@@ -10,7 +10,9 @@ from by_hand import Ramps
 
 from equistein.energies import JointEnergy, KnownEnergy
 from equistein.groups import Cyclic, Trivial
-from equistein.samplers import Langevin, MALA
+from equistein.metrics import mode_weights
+from equistein.samplers import AnnealedSMC, Langevin, MALA, run, suppress_warnings
+from equistein.targets import RotatedGaussians
 from equistein.training import Box, Normals, SamplingGenerator
 
 
@@ -74,6 +76,25 @@ def test_a_class_without_examples_starts_like_all(key):
     labels, data = two_classes(key, 96)
     start = Normals(data, Trivial(), labels, 3)
     assert np.allclose(start.means[2], np.asarray(data).mean(axis=0))
+
+
+@pytest.mark.parametrize("few_ancestors", [False, True])  # the twin: not moved
+def test_a_population_with_few_ancestors_is_spread_over_orbits(few_ancestors, key):
+    target = RotatedGaussians(Cyclic(4), (9.0, 0.0), 0.02 * jnp.eye(2))
+    sampler, num = AnnealedSMC(MALA(0.05), num_moves=2), 1_000
+    start = Box(target.sample(key, 100), Cyclic(4))
+    with suppress_warnings():
+        if few_ancestors:
+            first = start.sample(key, num)
+            drawn = run(key, sampler, target.log_density, first, num_steps=40).particles
+        else:
+            generator = SamplingGenerator(sampler, start, num_steps=40, num_at_once=num)
+            drawn = generator.sample(
+                key, KnownEnergy(target.log_density, Cyclic(4)), num
+            )
+    counts = num * np.asarray(mode_weights(drawn, Cyclic(4).orbit(target.mean)))
+    chi2 = np.sum((counts - num / 4) ** 2) / (num / 4)  # of 3 degrees of freedom
+    assert (chi2 < 17) != few_ancestors, chi2
 
 
 @pytest.mark.slow
