@@ -39,7 +39,7 @@ NAMED = {  # what the change is about: package, file, before, after
         "* self.temperature",
     ),
     "degrees of freedom": (
-        "targets", "targets/_particle_system.py", "(self.num_particles - 1)",
+        "targets", "metrics/_particle_systems.py", "(self.num_particles - 1)",
         "self.num_particles",
     ),
     "escaping": ("runs", "runs/_report.py", "autoescape=True", "autoescape=False"),
