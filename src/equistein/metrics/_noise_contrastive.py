@@ -7,7 +7,8 @@ import jax
 import jax.random as jr
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.spatial.distance import cdist
+from scipy.special import expit, gammaln, logsumexp
 
 from equistein._check_arguments import check_finite_arguments
 from equistein._types import Key
@@ -16,6 +17,8 @@ from equistein.energies import count_classes, LinearEnergy
 _RIDGES = (10.0, 1.0, 0.1, 0.01)  # the last: energies far from data spread by 10 kT
 _HELD_OUT = 5  # each fifth point judges the ridge
 _LEAST, _MOST = 10_000, 50_000
+_CENTERS = 2_000  # points that noise is near
+_BLOCK = 1_000  # points whose distances to these are in memory
 
 
 @check_finite_arguments
@@ -23,13 +26,14 @@ def noise_contrastive_estimation(
     key: Key, energy: LinearEnergy, data: Any, *, labels: Any = None,
     blur: float | None = None, ridge: float | None = None,
 ) -> LinearEnergy:  # fmt: skip
-    r"""Return the energy that tells data best from noise of a wide density q.
+    r"""Return the energy that tells data best from noise of a known density q.
 
     $$\max_{c, z} \sum_i \log \sigma(G(x_i)) + \sum_j \log \sigma(-G(y_j))
       - \tfrac12 \lambda |c|^2, \qquad G(x) = -E_0(x) - c \cdot F(x) - z - \log q(x),$$
 
-    with at most 50 000 points x of the data, and the noise y from a Cauchy distribution
-    with the center and shape of the base $E_0$, the fitted energy of a normal one.
+    with at most 50 000 points x of the data. Half of the noise y is from a Cauchy
+    distribution with the center and shape of the base $E_0$, the fitted energy of a
+    normal one, and half is near points of the data.
 
     With `labels`, from 0 on, each class has coefficients and a bias of its own.
     Rounded data need normal noise, of the size `blur`. The ridge $\lambda$ is, without
@@ -50,15 +54,13 @@ def noise_contrastive_estimation(
     if kinds.shape != (len(data),):
         raise ValueError(f"`labels` need a class for each of {len(data)} points.")
     num_classes, kinds = count_classes(kinds), kinds[rows]
-    num, (center, root) = len(points), _moments(base, points.shape[1:])
-    shape = max(num, min(10 * num, _MOST), _LEAST), len(center)
-    drawn = rng.normal(size=shape) / abs(rng.normal(size=(shape[0], 1)))
-    both = np.concatenate(
-        [points, (center + drawn @ root.T).reshape(-1, *points.shape[1:])]
-    )
+    center, root = _moments(base, points.shape[1:])
+    flat = np.linalg.solve(root, (points.reshape(len(points), -1) - center).T).T
+    num = max(len(points), min(10 * len(points), _MOST), _LEAST)
+    drawn, log_noise = _noise(rng, flat, num)
+    drawn = (center + drawn @ root.T).reshape(-1, *points.shape[1:])
+    both = np.concatenate([points, drawn])
     known = base.features.in_double(both) @ np.asarray(base.coefficients, float)
-    apart = np.linalg.solve(root, (both.reshape(len(both), -1) - center).T)
-    log_noise = -(len(center) + 1) / 2 * np.log1p(np.sum(apart**2, axis=0))
     offsets = -known - log_noise  # both up to a constant, which z takes up
     design = np.column_stack([energy.features.in_double(both), np.ones(len(both))])
     kinds = np.append(kinds, np.full(len(drawn), -1))
@@ -93,6 +95,28 @@ def _moments(normal: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
     slope, curvature = map(np.asarray, both)
     root = np.linalg.inv(np.linalg.cholesky(curvature)).T
     return -root @ (root.T @ slope), root
+
+
+def _noise(rng: Any, points: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return noise, and its log density at the points, each left out, and at itself."""
+    dim, centers = points.shape[1], points[rng.permutation(len(points))[:_CENTERS]]
+    width = (4 / (dim + 2) / len(centers)) ** (1 / (dim + 4))  # Silverman's rule
+    steps, wide = rng.normal(size=(num, dim)), abs(rng.normal(size=(num, 1)))
+    near = centers[rng.integers(len(centers), size=num)] + width * steps
+    drawn = np.where(rng.random((num, 1)) < 0.5, near, steps / wide)
+
+    def log_density(x: np.ndarray) -> np.ndarray:
+        squared = cdist(x, centers, "sqeuclidean")
+        squared[squared == 0] = np.inf
+        half = (dim + 1) / 2
+        cauchy = gammaln(half) - half * np.log(np.pi * (1 + np.sum(x**2, axis=1)))
+        kernel = logsumexp(-squared / (2 * width**2), axis=1) - np.log(len(centers))
+        kernel -= dim * np.log(width * np.sqrt(2 * np.pi))
+        return np.logaddexp(cauchy, kernel) - np.log(2)
+
+    both = np.concatenate([points, drawn])
+    blocks = np.array_split(both, 1 + len(both) // _BLOCK)
+    return drawn, np.concatenate([log_density(block) for block in blocks])
 
 
 def _loss(theta: Any, design: Any, offsets: Any, is_data: Any) -> float:

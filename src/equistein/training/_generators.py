@@ -19,7 +19,7 @@ from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energy
-from equistein.groups import AbstractCloud, AbstractGroup
+from equistein.groups import AbstractGroup
 from equistein.samplers import AbstractSampler, run, SVGD, visit
 from equistein.training._initial import AbstractInitial
 
@@ -214,9 +214,9 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
 
 def _moved(key: Key, group: AbstractGroup, points: Particles) -> Particles:
-    """Return points moved by random elements; clouds, in order, are mirrored alone."""
+    """Return points moved by a finite group at random, or clouds that are mirrored."""
     # A population of a sampler, copied from few ancestors, has more of some copies.
-    if not isinstance(group, AbstractCloud):
+    if group.order is not None:
         return _acted(group, key, points)
     if group.without_reflections() is group:
         return points
