@@ -37,7 +37,7 @@ test test-slow test-matrix coverage mutants: export EQUISTEIN_DATA ?= $(abspath 
 test test-slow coverage mutants: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
 test test-slow coverage mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.3
 # What Python compiles is shared too: 7 s of the 18 of a process that imports all.
-test test-slow coverage mutants: export PYTHONDONTWRITEBYTECODE =
+demo bench test test-slow coverage mutants: export PYTHONDONTWRITEBYTECODE =
 test: install
 	$(QUICKLY) -m "not slow and not gpu"
 
