@@ -48,7 +48,7 @@ _REWEIGHTED = (
     "The same, from a hundred copies of each point, each moved by the group at random.",
     "The equivariant network, against the same chains. likelihood_gap: how far the "
     "held-out likelihood is below that of `family`.",
-    "An energy linear in waves averaged over the group, found by one solve.",
+    "An energy linear in waves averaged over the group, by one logistic regression.",
 )
 
 

@@ -82,7 +82,7 @@ class PlanarConfig(AbstractConfig):
     monitor_every: int = 10
     fit: ContrastiveSettings
     reweighted: ContrastiveSettings = REWEIGHTED
-    linear: LinearSettings = LinearSettings(num_waves=100)
+    linear: LinearSettings = LinearSettings()
     as_in_paper: bool = False
 
 

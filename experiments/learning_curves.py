@@ -53,7 +53,7 @@ class LearningCurvesConfig(AbstractConfig):
     num_test: int = 2_000
     num_samples: int = 512
     fit: ContrastiveSettings = dataclasses.replace(REWEIGHTED, batch_size=100)
-    linear: LinearSettings = LinearSettings(num_waves=100)
+    linear: LinearSettings = LinearSettings()
 
 
 def entries(config: LearningCurvesConfig) -> list[Entry]:
