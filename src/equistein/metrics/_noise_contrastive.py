@@ -54,6 +54,8 @@ def noise_contrastive_estimation(
     if kinds.shape != (len(data),):
         raise ValueError(f"`labels` need a class for each of {len(data)} points.")
     num_classes, kinds = count_classes(kinds), kinds[rows]
+    if len(np.unique(kinds)) < num_classes:
+        raise ValueError("`labels` have a class with too few points: leave it out.")
     center, root = _moments(base, points.shape[1:])
     flat = np.linalg.solve(root, (points.reshape(len(points), -1) - center).T).T
     num = max(len(points), min(10 * len(points), _MOST), _LEAST)
@@ -68,7 +70,7 @@ def noise_contrastive_estimation(
     for kind in range(num_classes):
         chosen = (kinds == kind) | (kinds < 0)
         parts = [part[chosen] for part in (design, offsets, kinds >= 0)]
-        best, start = (ridge, None) if ridge else _best_ridge(rng, parts)
+        best, start = _best_ridge(rng, parts) if ridge is None else (ridge, None)
         found.append(_regression(parts, best, start))
     theta = np.stack(found)
     if labels is None:

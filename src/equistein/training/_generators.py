@@ -200,9 +200,11 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
             group: Any = energy.group(points.shape[1:])
             if group.is_periodic:
                 return jax.vmap(group.wrap)(points)
-            if isinstance(self.sampler, SVGD):  # whose particles are spread evenly
-                return points
-            return _moved(key, group, points)
+            # A population, copied from few ancestors, has more of some copies.
+            if group.order is None:
+                return _mirrored(key, group, points)
+            is_even = isinstance(self.sampler, SVGD)
+            return points if is_even else _acted(group, key, points)
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
@@ -213,11 +215,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
 
 
-def _moved(key: Key, group: AbstractGroup, points: Particles) -> Particles:
-    """Return points moved by a finite group at random, or clouds that are mirrored."""
-    # A population of a sampler, copied from few ancestors, has more of some copies.
-    if group.order is not None:
-        return _acted(group, key, points)
+def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
+    """Return clouds mirrored with probability 1/2, if the group has reflections."""
     if group.without_reflections() is group:
         return points
     factors = np.ones((len(points), 1, points.shape[2]), points.dtype)
