@@ -51,23 +51,18 @@ def noise_contrastive_estimation(
     points = np.asarray(data[rows], float)
     points = points + (blur or 0) * rng.normal(size=points.shape)
     kinds = np.zeros(len(data), int) if labels is None else np.asarray(labels)
-    if kinds.shape != (len(data),):
-        raise ValueError(f"`labels` need a class for each of {len(data)} points.")
-    num_classes, kinds = count_classes(kinds), kinds[rows]
-    if len(np.unique(kinds)) < num_classes:
-        raise ValueError("`labels` have a class with too few points: leave it out.")
+    if kinds.shape != (len(data),) or len(set(kinds[rows])) < count_classes(kinds):
+        raise ValueError("`labels` need a class for each point, and points of each.")
     center, root = _moments(base, points.shape[1:])
     flat = np.linalg.solve(root, (points.reshape(len(points), -1) - center).T).T
     num = max(len(points), min(10 * len(points), _MOST), _LEAST)
-    drawn, log_noise = _noise(rng, flat, num)
-    drawn = (center + drawn @ root.T).reshape(-1, *points.shape[1:])
-    both = np.concatenate([points, drawn])
+    both, log_noise = _noise(rng, flat, num)
+    both = (center + both @ root.T).reshape(-1, *points.shape[1:])
     known = base.features.in_double(both) @ np.asarray(base.coefficients, float)
     offsets = -known - log_noise  # both up to a constant, which z takes up
     design = np.column_stack([energy.features.in_double(both), np.ones(len(both))])
-    kinds = np.append(kinds, np.full(len(drawn), -1))
-    found = []
-    for kind in range(num_classes):
+    kinds, found = np.append(kinds[rows], np.full(num, -1)), []
+    for kind in range(kinds.max() + 1):
         chosen = (kinds == kind) | (kinds < 0)
         parts = [part[chosen] for part in (design, offsets, kinds >= 0)]
         best, start = _best_ridge(rng, parts) if ridge is None else (ridge, None)
@@ -100,7 +95,7 @@ def _moments(normal: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
 
 
 def _noise(rng: Any, points: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return noise, and its log density at the points, each left out, and at itself."""
+    """Return points and noise, and its log density there, each point left out."""
     dim, centers = points.shape[1], points[rng.permutation(len(points))[:_CENTERS]]
     width = (4 / (dim + 2) / len(centers)) ** (1 / (dim + 4))  # Silverman's rule
     steps, wide = rng.normal(size=(num, dim)), abs(rng.normal(size=(num, 1)))
@@ -118,7 +113,7 @@ def _noise(rng: Any, points: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarr
 
     both = np.concatenate([points, drawn])
     blocks = np.array_split(both, 1 + len(both) // _BLOCK)
-    return drawn, np.concatenate([log_density(block) for block in blocks])
+    return both, np.concatenate([log_density(block) for block in blocks])
 
 
 def _loss(theta: Any, design: Any, offsets: Any, is_data: Any) -> float:
