@@ -167,6 +167,16 @@ def test_advance_takes_the_steps_that_run_takes(sampler, key):
     assert advance(key, sampler, log_density, state, 4).step == 5
 
 
+def test_advance_ends_at_the_first_small_update(key):
+    bowl = lambda x: -0.5 * jnp.sum(x**2)
+    sampler, x = SVGD(RBF(1.0), optax.sgd(0.1)), jnp.full((1, 2), 2.0)
+    lengths = 0.2 * 2**0.5 * 0.9 ** np.arange(100)
+    for tol in (1e-2, jnp.asarray(1e-2)):
+        state = advance(key, sampler, bowl, sampler.init(x, bowl), 100, tol)
+        assert state.step == np.argmax(lengths < 1e-2) + 1
+    assert advance(key, sampler, bowl, sampler.init(x, bowl), 7, 1e-2).step == 7
+
+
 @pytest.mark.parametrize("factor", [0.5, jnp.asarray(0.5)])
 @pytest.mark.parametrize("sampler", some_slow(SAMPLERS, _COSTLY))
 def test_scaled_sampler_takes_steps_of_another_size(sampler, factor, key):

@@ -70,6 +70,7 @@ NEGATIVES = {  # adding negatives to the library means adding a line here
     "reset to data": lambda: Persistent(
         Langevin(0.1), start(), reset_to_data=0.5, **FEW
     ),
+    "until still": lambda: Persistent(svgd(), start(), tolerance=0.1, **FEW),
     "repelled": lambda: Persistent(SVGD(RBF(1.0), SGD), start(), repel=True, **FEW),
     "from data": lambda: FromData(Langevin(0.1), num_steps=2),
     "reweighted": lambda: Reweighted(

@@ -7,7 +7,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
-from equistein._types import Key, LogDensity
+from equistein._types import Key, LogDensity, Scalar
 from equistein.samplers._base import AbstractSampler
 
 CHECK_EVERY = 64
@@ -22,17 +22,24 @@ def advance(
     log_density: LogDensity,
     state: PyTree,
     until: int | Int[Array, ""],
+    tol: float | Scalar | None = None,
 ) -> PyTree:
     """Take steps until `state.step` equals `until`, which may be traced.
 
     One compiled loop from a state such as `sampler.init(particles, log_density)`, in
     which nothing is checked or recorded. Step i, from 1, uses `fold_in(key, i - 1)`.
+    With `tol` it stops once the root mean square update is below this.
     """
+    never = jnp.zeros((), bool)
     until = jnp.asarray(until, state.step.dtype)
 
-    # The info is not used, and the compiler removes it.
-    next_step = lambda state: _step(key, sampler, log_density, state)[0]
-    return jax.lax.while_loop(lambda state: state.step < until, next_step, state)
+    def next_step(carry):
+        state, info = _step(key, sampler, log_density, carry[0])
+        # Without `tol` the info is not used, and the compiler removes it.
+        return state, never if tol is None else info.update_norm < tol
+
+    unfinished = lambda carry: (carry[0].step < until) & ~carry[1]
+    return jax.lax.while_loop(unfinished, next_step, (state, never))[0]
 
 
 @accept_integer_key

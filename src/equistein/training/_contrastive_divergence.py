@@ -178,9 +178,11 @@ class Persistent(AbstractNegatives):
         num_particles: The number of negatives of a batch.
         buffer_size: The number of particles kept, of which each batch moves
             `num_particles`, chosen at random; None keeps and moves `num_particles`.
-        num_steps: The sampler's steps in a batch.
+        num_steps: The sampler's steps in a batch, at most.
         reset_probability: The chance of a particle to start again in a batch.
         reset_to_data: The fraction of these that start at data points.
+        tolerance: A batch's steps end once the root mean square update is below this,
+            in the units of the points, Langevin noise included; None takes all.
         repel: Whether the data of the batch repels the particles; `SVGD` alone can.
         step_factor: A schedule, from the number of batches so far, of a factor on the
             step sizes; such as `optax.piecewise_constant_schedule`.
@@ -199,6 +201,7 @@ class Persistent(AbstractNegatives):
     num_steps: int = 60
     reset_probability: float = eqx.field(default=0.05, converter=float)
     reset_to_data: float = eqx.field(default=0.0, converter=float)
+    tolerance: float | None = None
     repel: bool = False
     step_factor: Callable[[Any], Any] | None = None
 
@@ -216,6 +219,8 @@ class Persistent(AbstractNegatives):
             )
         names = ("reset_probability", "reset_to_data")
         _check_probability("Persistent", **{n: getattr(self, n) for n in names})
+        if self.tolerance is not None:
+            check_positive("Persistent", tolerance=self.tolerance)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
         self.sampler.check_shape(data.points.shape[1:])
@@ -240,10 +245,13 @@ class Persistent(AbstractNegatives):
             assert isinstance(sampler, SVGD)
             sampler = dataclasses.replace(sampler, repellers=batch.points)
         density = energy.log_density
-        start = sampler.init(before, density)
-        moved = advance(move_key, sampler, density, start, self.num_steps)
+        moved = advance(
+            move_key, sampler, density, sampler.init(before, density), self.num_steps,
+            self.tolerance,
+        )  # fmt: skip
         after = moved.particles
-        info = _movement_info(energy, before, after)
+        steps = {"sampler_steps": moved.step.astype(after.dtype)}
+        info = _movement_info(energy, before, after) | steps
         return after, PersistentState(kept.at[rows].set(after), state.count + 1), info
 
     def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:

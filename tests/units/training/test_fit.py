@@ -31,7 +31,7 @@ def test_a_fit_gives_an_energy_a_history_and_samples(key, capsys):
         assert np.array_equal(values, [row[name] for row in told])
     assert set(fitted.history) == {
         "epoch", "loss", "step_scale", "positive_energy", "negative_energy",
-        "largest_energy", "score_norm", "displacement",
+        "largest_energy", "score_norm", "displacement", "sampler_steps",
     }  # fmt: skip
     assert np.array_equal(fitted.history["step_scale"], np.ones(3))
     assert fitted.events == []

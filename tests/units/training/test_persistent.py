@@ -83,6 +83,21 @@ def test_particles_may_start_anew_at_the_data(share, key):
         assert set(nearest) == set(range(8))
 
 
+def test_a_tolerance_stops_the_sampler_early(key):
+    # One particle in a bowl moves by 0.1 |x|: lengths are 0.2, 0.18, 0.162, ...
+    particles = jnp.array([[2.0, 0.0]])
+    lengths = 0.2 * 0.9 ** np.arange(40)
+    early = int(np.argmax(lengths < 0.1)) + 1
+    for tolerance, steps in ((0.1, early), (1e-9, 40), (None, 40)):
+        negatives = persistent(
+            jnp.ones((8, 2)), svgd(langevin=0.0), num_particles=1, num_steps=40,
+            tolerance=tolerance,
+        )  # fmt: skip
+        state, info = moved(key, negatives, particles)
+        assert info["sampler_steps"] == steps
+        assert np.allclose(state.particles, particles * 0.9**steps)
+
+
 def test_a_step_factor_acts_by_the_number_of_batches(key):
     # On a ramp one particle moves by the step times the slope.
     data = jnp.ones((8, 1))
