@@ -66,6 +66,7 @@ def test_weights_of_modes_are_learned_and_nothing_is_far_away(by_scores, key):
     assert is_right != by_scores, (share, far, loss)
 
 
+@pytest.mark.slow
 def test_the_energy_is_about_the_same_in_other_units(key):
     points = samples(key, 400)
     moved = points * jnp.array([[30.0, 0.1]]) + jnp.array([[100.0, 5.0]])
@@ -81,6 +82,7 @@ def test_the_energy_is_about_the_same_in_other_units(key):
     assert jnp.std(gaps) < 0.35 * jnp.std(before)
 
 
+@pytest.mark.slow
 def test_classes_have_their_densities_and_as_many_points_as_they_had(key):
     points = samples(key, 1_500)
     labels = np.asarray(points[:, 0] > 0, int)
