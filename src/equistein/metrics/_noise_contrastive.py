@@ -95,16 +95,16 @@ def _moments(normal: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
 
 
 def _noise(rng: Any, points: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and noise, and its log density there, each point left out."""
+    """Return points and then noise, and the log density of the noise at each."""
     dim, centers = points.shape[1], points[rng.permutation(len(points))[:_CENTERS]]
     width = (4 / (dim + 2) / len(centers)) ** (1 / (dim + 4))  # Silverman's rule
-    steps, wide = rng.normal(size=(num, dim)), abs(rng.normal(size=(num, 1)))
+    steps, divisor = rng.normal(size=(num, dim)), abs(rng.normal(size=(num, 1)))
     near = centers[rng.integers(len(centers), size=num)] + width * steps
-    drawn = np.where(rng.random((num, 1)) < 0.5, near, steps / wide)
+    drawn = np.where(rng.random((num, 1)) < 0.5, near, steps / divisor)
 
     def log_density(x: np.ndarray) -> np.ndarray:
         squared = cdist(x, centers, "sqeuclidean")
-        squared[squared == 0] = np.inf
+        squared[squared == 0] = np.inf  # a point does not count at itself
         half = (dim + 1) / 2
         cauchy = gammaln(half) - half * np.log(np.pi * (1 + np.sum(x**2, axis=1)))
         kernel = logsumexp(-squared / (2 * width**2), axis=1) - np.log(len(centers))

@@ -204,7 +204,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
             if group.order is None:
                 return _mirrored(key, group, points)
             is_even = isinstance(self.sampler, SVGD)
-            return points if is_even else _acted(group, key, points)
+            return points if is_even else _move_at_random(group, key, points)
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
@@ -226,7 +226,7 @@ def _mirrored(key: Key, group: AbstractGroup, points: Particles) -> Particles:
 
 
 @eqx.filter_jit
-def _acted(group: AbstractGroup, key: Key, points: Particles) -> Particles:
+def _move_at_random(group: AbstractGroup, key: Key, points: Particles) -> Particles:
     return jax.vmap(group.act)(group.sample(key, len(points)), points)
 
 
