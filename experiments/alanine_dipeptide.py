@@ -10,12 +10,15 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from scipy.spatial.distance import jensenshannon
 
-from equistein import plotting
+from equistein import groups, plotting
 from equistein.bridges import ForceField, from_openmm
+from equistein.diffusion import match_torsions
 from equistein.energies import LinearEnergy
 from equistein.features import Bonded, Concatenated, PairBasis, Torsions
 from equistein.metrics import free_energy, FreeEnergy, thermal_averages, virial
+from equistein.models import for_data, LinearSettings
 from equistein.runs import Metric, Outcome, seed_outcome
 from equistein.samplers import HMC, ParallelTempering, run, Samples
 from equistein.training import fit_linear
@@ -53,6 +56,7 @@ class AlanineDipeptideConfig(AbstractConfig):
         every: The steps between two of them.
         num_gaussians: Of the distances of each two atoms, in the learned energy.
         num_frames: Frames that it is learned from.
+        num_samples: Samples of the learned energy, drawn from nothing.
     """
 
     num_seeds: int = 1
@@ -66,6 +70,7 @@ class AlanineDipeptideConfig(AbstractConfig):
     every: int = 4
     num_gaussians: int = 5
     num_frames: int = 6_000
+    num_samples: int = 6_000
 
     several: ClassVar[Sequence[str]] = ("num_temperatures", "num_chains")
 
@@ -179,25 +184,43 @@ def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
 
 
 def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> Outcome:
-    """Fit an energy to frames; compare its forces with those of the force field."""
+    """Fit an energy to frames; compare its forces and torsions with those of these."""
     parts = tempered(config, trial.seed)
     frames = jnp.concatenate([part.particles for part in parts])
-    frames = frames[jr.permutation(trial.key(2), len(frames))]
+    order = jr.permutation(trial.key(2), len(frames))
     num = min(config.num_frames, len(frames) - min(_HELD_OUT, len(frames) // 2))
+    data, others = frames[order[:num]], frames[order[num:][:_HELD_OUT]]
     density, _, numbers, bonds = molecule(config.kelvin)
-    score = jax.jit(jax.vmap(jax.grad(density)))
-    data, others = frames[:num], frames[num:][:_HELD_OUT]
-    pairs = PairBasis(
-        range(len(numbers)), np.asarray(frames), num_gaussians=config.num_gaussians,
-        powers=(-1.0, -6.0, -12.0),
-    )  # fmt: skip
-    features = Concatenated(Bonded(bonds, numbers), pairs)
-    forces = score(data) if knows_forces else None
-    fitted = fit_linear(trial.key(3), LinearEnergy(features), data, forces=forces)
-    true = np.asarray(score(others))
-    learned = jax.vmap(jax.grad(fitted.energy.log_density))(others)
-    gaps = np.linalg.norm(np.asarray(learned) - true) / np.linalg.norm(true)
-    return seed_outcome({"force_error": gaps}, others)
+    score, group = jax.vmap(jax.grad(density)), groups.Molecule((bonds, numbers))
+    if knows_forces:  # functions of each two atoms, which few frames do not determine
+        pairs = PairBasis(
+            range(len(numbers)), np.asarray(frames), num_gaussians=config.num_gaussians,
+            powers=(-1.0, -6.0, -12.0),
+        )  # fmt: skip
+        energy = LinearEnergy(Concatenated(Bonded(bonds, numbers), pairs))
+        fitted = fit_linear(trial.key(3), energy, data, forces=jax.jit(score)(data))
+        fitted = match_torsions(trial.key(4), fitted, data, group)
+    else:
+        model = for_data(trial.key(3), group, data, settings=LinearSettings())
+        fitted = model.fit(trial.key(3), data)
+    true, learned = score(others), jax.vmap(jax.grad(fitted.log_density))(others)
+    points = fitted.sample(trial.key(5), config.num_samples)
+    found, known = histograms(points), histograms(frames)
+    halves = map(histograms, np.array_split(frames, 2))
+    outcome = {
+        "force_error": jnp.linalg.norm(learned - true) / jnp.linalg.norm(true),
+        "torsions": np.mean(jensenshannon(found, known, axis=1) ** 2),
+        "torsions_floor": np.mean(jensenshannon(*halves, axis=1) ** 2),
+    }
+    angles = np.asarray(jax.vmap(_TORSIONS.angles)(points))
+    shares = np.histogramdd(angles, [_EDGES, _EDGES])[0] / len(points)
+    return seed_outcome(outcome, points, arrays={"probabilities": shares})
+
+
+def histograms(points: Any) -> np.ndarray:
+    """Return how often phi and psi are in each bin, a row each."""
+    angles = np.asarray(jax.vmap(_TORSIONS.angles)(jnp.asarray(points)))
+    return np.stack([np.histogram(column, _EDGES)[0] for column in angles.T])
 
 
 def entries(config: AlanineDipeptideConfig) -> list[Entry]:
@@ -214,12 +237,13 @@ def entries(config: AlanineDipeptideConfig) -> list[Entry]:
         ),
         Entry(
             "linear", lambda trial: learn(config, trial, knows_forces=False),
-            "Bond lengths, angles, torsions and functions of each distance, fitted to "
-            f"{config.num_frames} frames by one solve.", trains=True,
+            "A linear energy of bonds and distances, fitted to "
+            f"{config.num_frames} frames.", trains=True,
         ),
         Entry(
             "linear-forces", lambda trial: learn(config, trial, knows_forces=True),
-            "The same with the forces of each frame.", trains=True,
+            "One with functions of each two atoms, and the forces of each frame.",
+            trains=True,
         ),
     ]  # fmt: skip
 
@@ -267,17 +291,20 @@ _NEW = {
     "heat_capacity": Metric("heat capacity of the potential energy", "", "k"),
     "heat_capacity_error": Metric("its standard error", "", "k"),
     "force_error": Metric("relative error of the force on held-out frames", "lower"),
+    "torsions": Metric("Jensen-Shannon divergence of phi and psi, the mean", "lower"),
+    "torsions_floor": Metric("that of both halves of the frames"),
 }
 ALANINE_DIPEPTIDE = Experiment(
     name="alanine-dipeptide",
     figure="beyond the paper",
-    headlines=("left_handed", "left_handed_error", "c5", "force_error"),
+    headlines=("left_handed", "left_handed_error", "c5", "force_error", "torsions"),
     summary="alanine dipeptide by a force field of OpenMM: free energies, and energies "
     "learned from its frames",
     presets={
         "smoke": AlanineDipeptideConfig(
             num_temperatures=2, num_chains=4, num_leapfrogs=2, num_warm_up=8,
             num_rounds=24, every=1, num_gaussians=1, num_frames=64,
+            num_samples=8,
         ),
         "quick": AlanineDipeptideConfig(),
         "paper": AlanineDipeptideConfig(num_seeds=5, num_rounds=2_000, num_chains=32),

@@ -42,6 +42,12 @@ _LABELS = Permutations(3, (((3,), (0,)), ((1,), ()), ((1, 3), (1,))))
 _MANY = Permutations(6)
 _CLOUDS = np.random.default_rng(0).normal(size=(20, 4, 3))
 _PEROXIDE = Molecule(([(0, 1), (1, 2), (2, 3)], [1, 8, 8, 1]))
+_CENTERS = Molecule(  # CHFCl-CHFCl
+    (
+        [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7)],
+        [6, 6, 9, 1, 17, 9, 1, 17],
+    )
+)
 FEATURES = {  # adding a feature map to the library means adding a line here
     "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
     "circles": (Periodic([2.0, np.inf, 3.0]), (3,), 5, Trivial()),
@@ -75,6 +81,12 @@ FEATURES = {  # adding a feature map to the library means adding a line here
         (4, 3),
         18,
         _PEROXIDE,
+    ),
+    "hands of two centers that are alike": (
+        Bonded(_CENTERS.bonds, _CENTERS.atomic_numbers, symmetric=True),
+        (8, 3),
+        58,
+        _CENTERS,
     ),
     "torsions": (
         Torsions([(0, 1, 2, 3), (3, 1, 0, 2)]),

@@ -280,6 +280,11 @@ def test_terms_of_bonds_by_hand():
     mirrored = terms(atoms * jnp.array([[1.0, 1.0, -1.0]]))
     assert np.allclose(np.abs(mirrored), np.abs(expected), atol=1e-5)
     assert not np.allclose(mirrored, expected, atol=1e-2)
+    ends = jnp.array([[0.0, 0, 0], [2, 0, 0], [0, 1, 0], [0, 1, 1], [-1, -1, -1]])
+    center = es.features.Bonded([(0, 1), (0, 2), (0, 3), (0, 4)], [6, 1, 9, 17, 35])
+    for sign in (1, -1):  # of the center and its mirror image
+        expected = [sign * 0.5**0.5, 0.5]
+        assert np.allclose(center(ends * jnp.array([[1.0, 1.0, sign]]))[-2:], expected)
     for bonds in ([(0, 4)], [(1, 1)], [(0, 1)]):
         with pytest.raises(ValueError, match="with b|has none|numbered"):
             es.features.Bonded(bonds, [1, 8, 8, 1])

@@ -1,4 +1,4 @@
-"""Score matching, and energies at all noise levels, sampled backwards."""
+"""Score matching, what completes it, and energies at all noise levels."""
 
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
 from equistein.diffusion._noise_energy import (
@@ -21,3 +21,4 @@ from equistein.diffusion._score_matching import (
     repeated_denoising_loss as repeated_denoising_loss,
     ScoreMatching as ScoreMatching,
 )
+from equistein.diffusion._torsion_matching import match_torsions as match_torsions

@@ -1,4 +1,4 @@
-"""Bond lengths, angles and torsions of a molecule."""
+"""Bond lengths, angles, torsions, and the hands of atoms, of a molecule."""
 
 import itertools
 from collections.abc import Sequence
@@ -29,16 +29,20 @@ class Bonded(AbstractInternalCoordinates):
     r"""What force fields have of bonds: lengths, angles and torsions.
 
     $r$ and $r^2$ of each bond, $\theta - 1.9$ and its square of each angle between two
-    bonds, and $\cos n \phi$, $\sin n \phi$ of each torsion about a bond, n from 1 to 3.
-    Add `PairBasis` by `Concatenated` for atoms that are not bonded. By default all
-    atoms are distinct: constant on the orbits of `PointCloud(range(n), 3)`.
+    bonds, $v$ and $v^2$ of each atom with three or four neighbors that differ, and
+    $\cos n \phi$, $\sin n \phi$ of each torsion about a bond, n from 1 to 3. The volume
+    $v$, which three unit vectors along the bonds span, is 0 in a plane, and its sign
+    tells a chiral center from its mirror image. Add `PairBasis` by `Concatenated` for
+    atoms that are not bonded. By default all atoms are distinct: constant on the orbits
+    of `PointCloud(range(n), 3)`.
 
     Args:
         bonds: The two atoms of each bond, from 0 on.
         atomic_numbers: Of each atom.
         symmetric: Whether functions of what automorphisms of the bonds exchange are
             summed: constant on the orbits of `Molecule`.
-        reflections: Whether the sines, which tell mirror images apart, are left out.
+        reflections: Whether sines and $v$, which tell mirror images apart, are left
+            out.
     """
 
     molecule: Molecule
@@ -61,26 +65,29 @@ class Bonded(AbstractInternalCoordinates):
         terms: list[Term] = [
             (_length, np.array(self.molecule.bonds)),
             (_angle, self.angles()),
+            (lambda atoms: _volume(atoms)[step - 1 :], self.centers()),
             (lambda atoms: waves(atoms, _PERIODICITIES)[::step], self.torsions()),
         ]
         return [term for term in terms if len(term[1])]
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the squares of bonds that have a negative sign."""
-        num, found = self._num_of(1), np.zeros(len(coefficients), bool)
+        found = np.zeros(len(coefficients), bool)
+        num = 2 * self._num_kinds(np.array(self.molecule.bonds))
         found[1:num:2] = coefficients[1:num:2] < 0
         return found
 
     def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return almost none for lengths and angles: a ridge would widen them."""
+        """Return almost none for all but torsions: a ridge would widen the others."""
+        step = 2 if self.molecule.reflections else 1
+        num = self._num_kinds(self.torsions()) * 2 * _PERIODICITIES // step
         found = np.ones(self.size(shape))
-        found[: self._num_of(2)] = _HARMONIC_PENALTY
+        found[: len(found) - num] = _HARMONIC_PENALTY
         return found
 
-    def _num_of(self, num: int) -> int:
-        """Return how many features of two functions the first terms have."""
-        sums = [self.sum_alike(jnp.zeros((len(at), 2)), at) for _, at in self.terms()]
-        return sum(each.size for each in sums[:num])
+    def _num_kinds(self, atoms: np.ndarray) -> int:
+        """Return how many features each function of these atoms has."""
+        return len(self.sum_alike(jnp.zeros(len(atoms)), atoms)) if len(atoms) else 0
 
     def sum_alike(
         self, values: Float[Array, "term *value"], atoms: np.ndarray
@@ -103,6 +110,20 @@ class Bonded(AbstractInternalCoordinates):
         pairs = ((j, itertools.combinations(others, 2)) for j, others in near)
         found = [(i, j, k) for j, ends in pairs for i, k in ends]
         return np.array(found, int).reshape(-1, 3)
+
+    def centers(self) -> np.ndarray:
+        """Return each atom with three or four neighbors that differ, and three."""
+        alike = (
+            self.molecule.species
+            if self.symmetric
+            else range(len(self.molecule.species))
+        )
+        found = [
+            (i, *sorted(near, key=lambda j: alike[j])[:3])
+            for i, near in enumerate(self.molecule.neighbors())
+            if 3 <= len({alike[j] for j in near}) == len(near) <= 4
+        ]
+        return np.array(found, int).reshape(-1, 4)
 
     def torsions(self) -> np.ndarray:
         """Return the atoms of each torsion, in order along its three bonds."""
@@ -127,3 +148,10 @@ def _angle(atoms: Float[Array, "3 3"]) -> Float[Array, " function"]:
     across = smooth_norm(jnp.cross(first, second), SMOOTHED)
     angle = jnp.arctan2(across, jnp.sum(first * second)) - _ANGLE
     return jnp.stack([angle, angle**2])
+
+
+def _volume(atoms: Float[Array, "4 3"]) -> Float[Array, " function"]:
+    ends = atoms[1:] - atoms[:1]
+    units = ends / smooth_norm(ends, SMOOTHED)[:, None]
+    volume = jnp.sum(units[0] * jnp.cross(units[1], units[2]))
+    return jnp.stack([volume, volume**2])

@@ -13,7 +13,7 @@ import numpy as np
 from equistein._arrays import as_keys
 from equistein._check_arguments import accept_integer_key
 from equistein._types import AnyKey, Key, Particles
-from equistein.diffusion import DenoisingScoreMatching
+from equistein.diffusion import DenoisingScoreMatching, match_torsions
 from equistein.energies import (
     KnownEnergy,
     LinearEnergy,
@@ -114,6 +114,8 @@ class LinearModel:
             num_at_least=num if normal else made.num_at_least,
         )  # fmt: skip
         fitted = dataclasses.replace(fitted, generator=generator)
+        if isinstance(group := fitted.group, Molecule):
+            fitted = match_torsions(key, fitted, data, group)
         if len(found := fitted.solutions) == 1 and dim <= _LARGEST:
             num, needed = settings.moment_samples, _SAMPLES * found[0].num_effective
             if num >= needed and not fitted.group.is_periodic:

@@ -1,0 +1,147 @@
+"""From one solve towards the likelihood of the torsions that data have."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.transform import Rotation
+from scipy.special import expit
+
+from equistein._arrays import check_particles
+from equistein._check_arguments import accept_integer_key
+from equistein._types import AnyKey
+from equistein.energies import values_at
+from equistein.groups import Molecule
+from equistein.samplers import HMC, ParallelTempering
+from equistein.training import Fitted, SamplesOf, SamplingGenerator
+
+_MOST_COPIES, _MOST_PAIRS = 16, 50_000
+_MOST_NUMBERS = 50_000_000  # in the matrix of pairs and features
+_TURNED = 2.0  # bonds of a copy, on average
+_CAP = 50.0  # kT: larger gaps count as this one, and as surely
+_TEMPERATURES, _HOTTEST = 8, 4.0  # times that of the data, where torsions change
+_LEAPFROGS, _SETTLED, _EVERY, _AT_ONCE = 16, 800, 5, 8_192
+
+
+@accept_integer_key
+def match_torsions(
+    key: AnyKey, fitted: Fitted, data: Any, molecule: Molecule, *, weights: Any = None
+) -> Fitted:
+    r"""Return a fit by `fit_linear`, moved towards the likelihood of its torsions.
+
+    The solve sees slopes alone, and nothing of torsions that no data have. In a copy y
+    of a point x random bonds are turned by random angles, which keeps volume. So which
+    of both is of the data depends on the density alone, and without $\log Z$:
+
+    $$\max_c \; \sum_i w_i \log \sigma(E(y_i) - E(x_i))
+      - \tfrac12 (c - c_0)^\top \Sigma^{-1} (c - c_0),$$
+
+    with the solve's $c_0$ and covariance. The weights of a point's copies add up to
+    `weights`, by default 1. Samples are of tempering then, up to four times the
+    temperature, which starts at samples of the generator so far. The fit stays if no
+    bond of the `molecule` can be turned.
+
+    References:
+        Ceylan and Gutmann (2018), Conditional noise-contrastive estimation of
+        unnormalised models.
+    """
+    if len(fitted.solutions) != 1:
+        raise ValueError("Torsions are matched of a fit by `fit_linear`, no classes.")
+    check_particles(data, "data")
+    molecule.check_shape(data.shape[1:])
+    if not (bonds := _turning_bonds(molecule)):
+        return fitted
+    energy: Any = fitted.energy  # a linear one
+    first = fitted.solutions[0]
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    most = min(_MOST_PAIRS, _MOST_NUMBERS // len(first.coefficients))
+    rows = rng.permutation(len(data))[: max(1, most // 4)]
+    num_copies = min(_MOST_COPIES, max(1, most // len(rows)))
+    points = np.repeat(np.asarray(data[np.sort(rows)], float), num_copies, axis=0)
+    shares = np.ones(len(data)) if weights is None else np.asarray(weights, float)
+    shares = np.repeat(shares[np.sort(rows)], num_copies)
+    shares *= len(data) / len(points)
+    points += (fitted.noise or 0) * rng.normal(size=points.shape)
+    both = _turned(rng, points, bonds), points
+    features = np.subtract(*map(energy.features.in_double, both))
+    offsets = features @ first.coefficients
+    if energy.base is not None:
+        with jax.enable_x64(True):
+            base = jax.jit(lambda x: values_at(energy.base, x))
+            offsets += np.subtract(*(np.asarray(base(each)) for each in both))
+    scales = _CAP / np.maximum(abs(offsets), _CAP)
+    parts = features * scales[:, None], offsets * scales, shares
+    covariance = first.covariance
+    while True:
+        found = _regression(first, covariance, *parts)
+        worse = energy.features.unbounded(found.coefficients, points.shape[1:])
+        worse &= np.diag(covariance) > 0
+        if not worse.any():
+            break
+        covariance = covariance * np.outer(~worse, ~worse)  # held from now on
+    energy = energy.with_coefficients(found.coefficients)
+    fitted = dataclasses.replace(fitted, energy=energy, solutions=(found,))
+    chains = HMC(num_leapfrogs=_LEAPFROGS, project=fitted.group.project)
+    generator = SamplingGenerator(
+        ParallelTempering(chains, np.geomspace(1, 1 / _HOTTEST, _TEMPERATURES)),
+        SamplesOf(fitted), num_steps=_SETTLED, every=_EVERY, num_at_once=_AT_ONCE,
+    )  # fmt: skip
+    return dataclasses.replace(fitted, generator=generator)
+
+
+def _turning_bonds(molecule: Molecule) -> list[tuple[int, int, np.ndarray]]:
+    """Return the atoms of bonds that are in no ring, and which atoms turn with each."""
+    num, found = len(molecule.atomic_numbers), []
+    for j, k in molecule.bonds:
+        others = np.array([bond for bond in molecule.bonds if bond != (j, k)], int)
+        ends = tuple(others.reshape(-1, 2).T)
+        graph = coo_array((np.ones(len(others)), ends), (num, num))
+        parts = connected_components(graph, directed=False)[1]
+        if parts[j] != parts[k] and min(np.bincount(parts)[parts[[j, k]]]) > 1:
+            found.append((j, k, parts == parts[k]))
+    return found
+
+
+def _turned(rng: Any, points: np.ndarray, bonds: Any) -> np.ndarray:
+    """Return points with random bonds turned by random angles."""
+    points = points.copy()
+    for j, k, moves in bonds:
+        axes = points[:, k] - points[:, j]
+        axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+        angles = rng.uniform(-np.pi, np.pi, len(points))
+        angles *= rng.random(len(points)) < _TURNED / len(bonds)
+        turns = Rotation.from_rotvec(angles[:, None] * axes).as_matrix()
+        ends = points[:, None, k]
+        points[:, moves] = ends + (points[:, moves] - ends) @ turns.swapaxes(1, 2)
+    return points
+
+
+def _regression(
+    first: Any, covariance: np.ndarray, features: Any, offsets: Any, weights: Any
+) -> Any:
+    """Return the solution where the likelihood of pairs is largest."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots = vectors * np.sqrt(np.maximum(values, 0))
+    design = features @ roots
+    coarse = design.astype(np.float32)
+    gaps = lambda z: offsets + design @ z
+
+    def hessian(z: np.ndarray) -> np.ndarray:
+        chances = expit(gaps(z))
+        curvatures = (weights * chances * (1 - chances)).astype(np.float32)
+        return (coarse.T * curvatures) @ coarse + np.eye(len(z))
+
+    moved = minimize(
+        lambda z: weights @ np.logaddexp(0, -gaps(z)) + z @ z / 2, np.zeros(len(roots)),
+        jac=lambda z: z - (weights * expit(-gaps(z))) @ design, hess=hessian,
+        method="trust-exact",
+        options={"gtol": 1e-3 * weights.sum() ** 0.5, "initial_trust_radius": 10},
+    ).x  # fmt: skip
+    return dataclasses.replace(
+        first, coefficients=first.coefficients + roots @ moved,
+        covariance=roots @ np.linalg.inv(hessian(moved)) @ roots.T,
+    )  # fmt: skip
