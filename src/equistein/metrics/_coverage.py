@@ -1,11 +1,10 @@
 """Whether chains agree, and whether two runs sample the same density."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from scipy.spatial.distance import cdist
 
 from equistein._check_arguments import check_arguments, check_finite_arguments
@@ -105,13 +104,10 @@ def _log_z_gap(first: dict[str, Any], second: dict[str, Any]) -> float:
 @check_finite_arguments
 def summarize_chains(
     values: Float[Array | np.ndarray, "chain draw *value"],
-    superchains: Sequence[int] | Int[np.ndarray, " chain"] | None = None,
 ) -> dict[str, Any]:
     """Return means of numbers of chains with their errors, and whether chains agree.
 
-    By ArviZ (extra `bayes`). Not defined for particles that interact. Of many short
-    chains the `superchains` are an integer for each, equal for those that started at
-    the same point, equally often, for the nested R-hat.
+    By ArviZ (extra `bayes`). Not defined for particles that interact.
 
     Returns:
         For each number its `mean`; the Monte Carlo standard `error`; the spread `sd`;
@@ -120,8 +116,7 @@ def summarize_chains(
         four draws they are NaN, and the `reason` is not empty.
 
     References:
-        Vehtari et al. (2021), Rank-normalization, folding, and localization; Margossian
-        et al. (2024), Nested R-hat.
+        Vehtari et al. (2021), Rank-normalization, folding, and localization.
     """
     arviz = require("arviz_stats.base.array", "ArviZ", "bayes").array_stats
     values = np.moveaxis(np.asarray(values, float), (0, 1), (-2, -1))
@@ -129,14 +124,12 @@ def summarize_chains(
     num, reason = values.shape[-1], "constant numbers" if np.any(constant) else ""
     if num < _FEWEST:
         reason = f"chains of {num} draws, of which {_FEWEST} are needed"
-    ids = () if superchains is None else (superchains,)
-    compare: Any = arviz.rhat_nested if ids else arviz.rhat
     with np.errstate(invalid="ignore", divide="ignore"):
         found = {
             "error": arviz.mcse(values),
             "bulk": arviz.ess(values, method="bulk"),
             "tail": arviz.ess(values, method="tail", prob=(0.05, 0.95)),
-            "r_hat": compare(values, *ids),
+            "r_hat": arviz.rhat(values),
         }
     constant |= num < _FEWEST
     found = {name: np.where(constant, np.nan, x) for name, x in found.items()}

@@ -139,7 +139,7 @@ def _note_arrivals(replicas: Replicas) -> Replicas:
 
 
 class PathStatistics(eqx.Module):
-    r"""Sums over `num_steps` steps.
+    r"""Sums over steps.
 
     The ratio of the normalizers of two neighbors is, for any constant C,
 
@@ -163,19 +163,16 @@ class PathStatistics(eqx.Module):
 
     rejected: Float[Array, " pair"]
     asked: Float[Array, " pair"]
-    log_ratios: Float[Array, "temperature chain"]
     offsets: Float[Array, " pair"]
     stones: Float[Array, "pair chain"]
     inverse_stones: Float[Array, "pair chain"]
-    num_steps: Scalar
 
     @classmethod
     def empty(cls, chains: int, offsets: Float[Array, " pair"]) -> "PathStatistics":
         """Return the statistics of no step."""
         log_zero = jnp.full((len(offsets), chains), -jnp.inf, offsets.dtype)
-        ratios = jnp.zeros((len(offsets) + 1, chains), offsets.dtype)
-        pairs, none = jnp.zeros_like(offsets), jnp.zeros((), offsets.dtype)
-        return cls(pairs, pairs, ratios, offsets, log_zero, log_zero, none)
+        pairs = jnp.zeros_like(offsets)
+        return cls(pairs, pairs, offsets, log_zero, log_zero)
 
     def with_walkers(
         self, walkers: PathWalker, betas: Float[Array, " temperature"]
@@ -184,10 +181,9 @@ class PathStatistics(eqx.Module):
         ratio, gaps = walkers.log_ratio, (betas[:-1] - betas[1:])[:, None]
         sigmoid, offsets = jax.nn.log_sigmoid, self.offsets[:, None]
         return PathStatistics(
-            self.rejected, self.asked, self.log_ratios + ratio, self.offsets,
+            self.rejected, self.asked, self.offsets,
             jnp.logaddexp(self.stones, sigmoid(gaps * ratio[1:] - offsets)),
             jnp.logaddexp(self.inverse_stones, sigmoid(offsets - gaps * ratio[:-1])),
-            self.num_steps + 1,
         )  # fmt: skip
 
     def with_swaps(
@@ -223,20 +219,17 @@ class PathStatistics(eqx.Module):
         ratios = jnp.where(jnp.isfinite(ratios), ratios, self.offsets)
         total = jnp.concatenate([jnp.zeros_like(ratios[:1]), jnp.cumsum(ratios)])
         places = interpolate(-new, -betas, total)
-        empty = self.empty(self.log_ratios.shape[1], places[1:] - places[:-1])
+        empty = self.empty(self.stones.shape[1], places[1:] - places[:-1])
         pick = lambda new, old: jnp.where(restarts, new, old)
         return jax.tree.map(pick, empty, self)
 
-    def log_normalizer(
-        self, first: tuple[np.ndarray, np.ndarray], betas: np.ndarray
-    ) -> dict[str, Any]:
-        """Return log Z with its error, of the halves, and by integration, in NumPy.
+    def log_normalizer(self, first: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
+        """Return log Z with its error, and that of the halves, in NumPy.
 
         The error is the jackknife's over the ladders, infinite for one, or half the
         difference of the halves, of which `first` is one, if that is more.
         """
-        chains, gaps = self.stones.shape[1], betas[:-1] - betas[1:]
-        halves = np.full(2, np.nan)
+        chains, halves = self.stones.shape[1], np.full(2, np.nan)
         value = lambda both: np.sum(self.offsets) + np.sum(np.subtract(*both), axis=0)
         over_chains = lambda logs: np.logaddexp.reduce(logs, axis=1)
         both = tuple(map(over_chains, self.sums))
@@ -248,14 +241,11 @@ class PathStatistics(eqx.Module):
                 b + np.log(-np.expm1(e - b)) for e, b in zip(early, both, strict=True)
             ]
             halves = np.array([value(early), value(late)])
-        slopes = np.mean(self.log_ratios, axis=1, dtype=float) / self.num_steps
-        area = np.sum(gaps * (slopes[:-1] + slopes[1:])) / 2
         return {
             "log_z": found,
             "log_z_error": np.fmax(error, np.abs(halves[1] - halves[0]) / 2),
             "log_z_of_halves": halves,
             "log_z_jackknife": error,
-            "log_z_thermodynamic": area,
         }
 
 

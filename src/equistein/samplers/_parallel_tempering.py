@@ -263,15 +263,13 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
 
         `log_z` is by bridges between neighbors; its error is the jackknife's over the
         ladders, infinite where there is only one or none was measured, or half the
-        difference between the halves of the run, if that is more.
-        `log_z_thermodynamic` integrates the mean log ratio by the trapezoid rule.
-        Without a step after the adaptation they are NaN.
+        difference between the halves of the run, if that is more. Without a step after
+        the adaptation it is NaN.
         """
         as_floats = lambda tree: jax.tree.map(lambda x: np.asarray(x, float), tree)
         statistics, first = as_floats((state.statistics, state.first_half))
-        betas = np.asarray(state.inverse_temperatures)
         found = {
-            "inverse_temperatures": betas,
+            "inverse_temperatures": np.asarray(state.inverse_temperatures),
             "rejections": statistics.rejections,
             "barrier": np.sum(statistics.rejections),
             "round_trips": np.sum(np.asarray(state.replicas.round_trips), axis=0),
@@ -279,9 +277,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         if not self.reaches_reference:
             return found
         if int(state.step) > int(state.num_adapt):
-            return found | statistics.log_normalizer(first, betas)
-        unknown = dict.fromkeys(("log_z", "log_z_thermodynamic"), np.nan)
-        return found | unknown | {"log_z_error": np.inf}
+            return found | statistics.log_normalizer(first)
+        return found | {"log_z": np.nan, "log_z_error": np.inf}
 
     def _step_all(
         self, keys: Keys, path: GeometricPath, state: TemperingState

@@ -45,16 +45,6 @@ def test_the_numbers_are_those_of_arviz(key):
         assert found["r_hat"][index] == pytest.approx(arviz.rhat(values))
 
 
-def test_the_nested_r_hat_compares_superchains(key):
-    """Short chains need not have forgotten their start within a superchain."""
-    starts = jnp.repeat(jnp.array([0.0, 3.0]), 8)[:, None]
-    apart = starts + jr.normal(key, (16, 5))
-    ids = np.repeat([0, 1], 8)
-    assert summarize_chains(apart, ids)["r_hat"] > 1.5
-    assert summarize_chains(apart - starts, ids)["r_hat"] < 1.1
-    assert summarize_chains(apart, np.tile([0, 1], 8))["r_hat"] < 1.1
-
-
 def test_what_is_not_defined_is_nan_with_a_reason(key):
     chains = jr.normal(key, (4, 50, 2)).at[..., 1].set(2.0)
     found = summarize_chains(chains)

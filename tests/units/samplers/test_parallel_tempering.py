@@ -72,7 +72,6 @@ def test_log_normalizer_is_within_its_error(tempered):
     found = tempered.summary
     assert found["log_z_error"] < 0.05
     assert abs(found["log_z"] - LOG_Z) < 4 * found["log_z_error"]
-    assert abs(found["log_z_thermodynamic"] - LOG_Z) < 0.5
 
 
 @pytest.mark.slow
