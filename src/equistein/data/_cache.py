@@ -1,4 +1,4 @@
-"""Files of `$EQUISTEIN_DATA`; the caches of arrays, downloads and compiled programs."""
+"""Files of `$EQUISTEIN_DATA`; the caches of arrays and compiled programs."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,6 @@ from equistein.data._array_files import as_particles, DataError, read_points
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
 DATA_VARIABLE = "EQUISTEIN_DATA"
 _KIND = "cached array"
-_SHA256 = re.compile("sha256:[0-9a-f]{64}")
 _MOST_COMPILED = 2**30  # bytes of programs that are kept
 _CPU_FEATURES = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
 
@@ -95,21 +94,6 @@ def cached_array(
     assert array.shape == shape
     save_cached(path, {"x": array})
     return array
-
-
-def fetched(name: str, url: str, checksum: str, file: str, remedy: str) -> pathlib.Path:
-    """Return a file of the cache, downloaded and checked if it is not there."""
-    import pooch
-
-    assert url.startswith("https://"), url
-    assert _SHA256.fullmatch(checksum), checksum
-    try:
-        cached = pooch.retrieve(
-            url, checksum, fname=file, path=cache_folder(), progressbar=True
-        )
-    except Exception as error:  # the network has many ways to fail
-        raise DataError(f"{name} could not be fetched: {error}. {remedy}") from None
-    return pathlib.Path(cached)
 
 
 def enable_compilation_cache() -> None:

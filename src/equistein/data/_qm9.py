@@ -12,7 +12,6 @@ from equistein.data._array_files import DataError, stored_arrays
 from equistein.data._cache import (
     cache_folder,
     DATA_VARIABLE,
-    fetched,
     load_cached,
     local_file,
     save_cached,
@@ -102,11 +101,21 @@ def _checked(
     return QM9Isomers(positions, charges[0], split)
 
 
-def _fetch() -> Iterator[pathlib.Path]:
-    """Yield the archive and the list of what to leave out."""
-    remedy = f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}, or retry."
-    for number, checksum, file in (_ARCHIVE, _EXCLUDED):
-        yield fetched("QM9", _FIGSHARE + number, checksum, file, remedy)
+def _fetch() -> list[pathlib.Path]:
+    """Return the archive and the list of what to leave out, checked, in the cache."""
+    import pooch
+
+    options = {"path": cache_folder(), "progressbar": True}
+    try:
+        return [
+            pathlib.Path(pooch.retrieve(_FIGSHARE + number, checksum, file, **options))
+            for number, checksum, file in (_ARCHIVE, _EXCLUDED)
+        ]
+    except Exception as error:  # the network has many ways to fail
+        raise DataError(
+            f"QM9 could not be fetched: {error}. Put qm9_<formula>.npz into the folder "
+            f"qm9 of ${DATA_VARIABLE}, or retry."
+        ) from None
 
 
 def _from_archive(

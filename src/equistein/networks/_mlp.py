@@ -57,10 +57,7 @@ class MLP(AbstractNetwork):
         self.activation = activation
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
-        hidden = point.ravel()
-        for layer in self.layers[:-1]:
-            hidden = self.activation(dense(layer, hidden))
-        return dense(self.layers[-1], hidden)
+        return perceptron(self, point.ravel())
 
     @property
     def num_outputs(self) -> int:
@@ -116,12 +113,12 @@ def dense(
 
 
 def perceptron(
-    network: eqx.nn.MLP, rows: Float[Array, "*row in"]
+    network: MLP | eqx.nn.MLP, rows: Float[Array, "*row in"]
 ) -> Float[Array, "*row out"] | Float[Array, "*row"]:
-    """Return a multilayer perceptron of each row."""
+    """Return a multilayer perceptron of each row, without a last activation."""
     for layer in network.layers[:-1]:
         rows = network.activation(dense(layer, rows))
-    return network.final_activation(dense(network.layers[-1], rows))
+    return dense(network.layers[-1], rows)
 
 
 def check_weights(owner: str, name: str, *sizes: int, layers: int = 1) -> None:

@@ -1,4 +1,5 @@
 import io
+import re
 import tarfile
 
 import numpy as np
@@ -217,7 +218,9 @@ def test_a_formula_that_is_not_in_the_archive_is_named(formula, archive):
 
 
 def test_a_failed_download_says_what_to_do(monkeypatch):
-    def fail(*args, **settings):
+    def fail(url, checksum, *args, **settings):
+        assert url.startswith("https://")
+        assert re.fullmatch("sha256:[0-9a-f]{64}", checksum)
         raise OSError("no route to host")
 
     monkeypatch.setattr("pooch.retrieve", fail)
