@@ -1,5 +1,6 @@
 """Energies that are linear in invariant features."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -38,26 +39,18 @@ class LinearEnergy(AbstractEnergy):
     """
 
     features: AbstractFeatures
-    base: AbstractEnergy | None
-    coefficients: Float[Array, "*class feature"] | None
-    biases: Float[Array, " class"] | None
+    base: AbstractEnergy | None = None
+    _: dataclasses.KW_ONLY
+    coefficients: Float[Array, "*class feature"] | None = None
+    biases: Float[Array, " class"] | None = None
 
-    def __init__(
-        self,
-        features: AbstractFeatures,
-        base: AbstractEnergy | None = None,
-        *,
-        coefficients: Float[Array, "*class feature"] | None = None,
-        biases: Float[Array, " class"] | None = None,
-    ):
-        rows = () if biases is None else biases.shape
-        if coefficients is not None and coefficients.shape[:-1] != rows:
+    def __check_init__(self):
+        rows = () if self.biases is None else self.biases.shape
+        if self.coefficients is not None and self.coefficients.shape[:-1] != rows:
             raise ValueError(
                 "LinearEnergy needs `coefficients` of shape (feature,), or (class, "
-                f"feature) with as many `biases`, but got {coefficients.shape}."
+                f"feature) with as many `biases`, but got {self.coefficients.shape}."
             )
-        self.features, self.base = features, base
-        self.coefficients, self.biases = coefficients, biases
 
     def __call__(self, point: Point) -> Scalar:
         return self.evaluate(point).energy
