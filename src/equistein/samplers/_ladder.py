@@ -1,5 +1,6 @@
 """Inverse temperatures: ladders, sums over them, and the weights of a step."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -153,8 +154,8 @@ class PathStatistics(eqx.Module):
 
     Attributes:
         rejected: The probabilities that each pair of neighbors refuses to swap.
-        stones: The logarithms of the sums at the hotter points of each pair.
-        inverse_stones: Those at the colder points.
+        sums: The logarithms of the sums at the hotter points of each pair, and at the
+            colder points.
 
     References:
         Bennett (1976), Efficient estimation of free energy differences from Monte Carlo
@@ -164,27 +165,24 @@ class PathStatistics(eqx.Module):
     rejected: Float[Array, " pair"]
     asked: Float[Array, " pair"]
     offsets: Float[Array, " pair"]
-    stones: Float[Array, "pair chain"]
-    inverse_stones: Float[Array, "pair chain"]
+    sums: tuple[Float[Array, "pair chain"], Float[Array, "pair chain"]]
 
     @classmethod
     def empty(cls, chains: int, offsets: Float[Array, " pair"]) -> "PathStatistics":
         """Return the statistics of no step."""
         log_zero = jnp.full((len(offsets), chains), -jnp.inf, offsets.dtype)
         pairs = jnp.zeros_like(offsets)
-        return cls(pairs, pairs, offsets, log_zero, log_zero)
+        return cls(pairs, pairs, offsets, (log_zero, log_zero))
 
     def with_walkers(
         self, walkers: PathWalker, betas: Float[Array, " temperature"]
     ) -> "PathStatistics":
         """Return the statistics with another step's walkers."""
         ratio, gaps = walkers.log_ratio, (betas[:-1] - betas[1:])[:, None]
-        sigmoid, offsets = jax.nn.log_sigmoid, self.offsets[:, None]
-        return PathStatistics(
-            self.rejected, self.asked, self.offsets,
-            jnp.logaddexp(self.stones, sigmoid(gaps * ratio[1:] - offsets)),
-            jnp.logaddexp(self.inverse_stones, sigmoid(offsets - gaps * ratio[:-1])),
-        )  # fmt: skip
+        offsets = self.offsets[:, None]
+        new = gaps * ratio[1:] - offsets, offsets - gaps * ratio[:-1]
+        add = lambda old, x: jnp.logaddexp(old, jax.nn.log_sigmoid(x))
+        return dataclasses.replace(self, sums=tuple(map(add, self.sums, new)))
 
     def with_swaps(
         self, rejected: Float[Array, " pair"], due: Bool[Array, " pair"]
@@ -198,11 +196,6 @@ class PathStatistics(eqx.Module):
     def rejections(self) -> Any:
         """The rate at which each pair of neighbors refuses to swap."""
         return self.rejected / self.asked.clip(1)
-
-    @property
-    def sums(self) -> tuple[Any, Any]:
-        """The logarithms of the sums at the hotter and the colder points."""
-        return self.stones, self.inverse_stones
 
     def restarted(
         self,
@@ -219,7 +212,7 @@ class PathStatistics(eqx.Module):
         ratios = jnp.where(jnp.isfinite(ratios), ratios, self.offsets)
         total = jnp.concatenate([jnp.zeros_like(ratios[:1]), jnp.cumsum(ratios)])
         places = interpolate(-new, -betas, total)
-        empty = self.empty(self.stones.shape[1], places[1:] - places[:-1])
+        empty = self.empty(self.sums[0].shape[1], places[1:] - places[:-1])
         pick = lambda new, old: jnp.where(restarts, new, old)
         return jax.tree.map(pick, empty, self)
 
@@ -229,7 +222,7 @@ class PathStatistics(eqx.Module):
         The error is the jackknife's over the ladders, infinite for one, or half the
         difference of the halves, of which `first` is one, if that is more.
         """
-        chains, halves = self.stones.shape[1], np.full(2, np.nan)
+        chains, halves = self.sums[0].shape[1], np.full(2, np.nan)
         value = lambda both: np.sum(self.offsets) + np.sum(np.subtract(*both), axis=0)
         over_chains = lambda logs: np.logaddexp.reduce(logs, axis=1)
         both = tuple(map(over_chains, self.sums))
