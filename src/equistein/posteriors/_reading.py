@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import check_arguments
 from equistein._extras import require
@@ -25,38 +25,29 @@ _MOST_SHOWN = 3  # numbers of a label in a figure
 
 
 @check_arguments
-def relabel(
-    samples: PosteriorSamples, reference: PyTree | None = None
-) -> PosteriorSamples:
-    r"""Return the draws with their labels as near as possible to a reference.
+def relabel(samples: PosteriorSamples) -> PosteriorSamples:
+    r"""Return the draws with their labels as near as possible to a reference r.
 
     $$x \mapsto g_* x, \qquad g_* = \arg\min_g \lVert (g x - r) / h \rVert$$
 
     with h the widths of relabelled draws, of each label: first those of all draws, then
-    those of the pass before, until nothing changes. Without a reference the passes also
+    those of the pass before, until nothing changes. The reference is first the draw of
+    highest log density, then the mean of the draws of the pass before. The passes also
     begin at the draws sorted by each of a label's numbers, up to eight, and the
-    narrowest result is taken. Up to 720 elements are all tried; beyond, labels are
-    assigned by the Hungarian algorithm, of a matrix with two such axes by its diagonal.
+    narrowest result is taken; labels end in the order of the means of their first
+    number. Up to 720 elements are all tried; beyond, labels are assigned by the
+    Hungarian algorithm, of a matrix with two such axes by its diagonal.
 
     For reading only: where components overlap, the result depends on the reference,
     and means of relabelled draws are not means of the posterior, unlike those of
     `samples.invariants()`.
-
-    Args:
-        samples: The draws.
-        reference: A tree of values. By default first the draw of highest log density,
-            then the mean of the draws of the pass before; labels end in the order of
-            the means of their first number.
     """
     parameters: Parameters = samples.posterior.parameters
     if not parameters.num_labels:
         return samples
     draws = samples.points.reshape(-1, parameters.dim)
-    if reference is None:
-        best = draws[jnp.argmax(samples.log_density.ravel())]
-        point = parameters.group.canonicalize(best)
-    else:
-        point = parameters.flatten(reference)
+    best = draws[jnp.argmax(samples.log_density.ravel())]
+    point = parameters.group.canonicalize(best)
     order = parameters.group.order
     small = order is not None and order <= _MOST_TRIED
     nearest = _nearest_of_all if small else _nearest_by_assignment
@@ -66,12 +57,11 @@ def relabel(
     width = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     starts = [nearest(parameters, point, width, draws)]
     places = _label_places(parameters)
-    if reference is None and not parameters.signed:
+    if not parameters.signed:
         for column in places.T[:_MOST_SORTED]:
             orders = jnp.argsort(draws[:, column], axis=1)
             starts.append(jax.vmap(parameters.group.act)(orders, draws))
-    fixed = None if reference is None else point
-    found = [_settled(parameters, start, nearest, fixed) for start in starts]
+    found = [_settled(parameters, start, nearest) for start in starts]
     _, draws = min(found, key=lambda pair: pair[0])
     if len(starts) > 1:  # in the order of the means of their first number
         firsts = jnp.argsort(jnp.mean(draws, axis=0)[places[:, 0]])
@@ -84,19 +74,18 @@ def _settled(
     parameters: Parameters,
     draws: Float[Array, "n dim"],
     nearest: Callable[..., Float[Array, "n dim"]],
-    reference: Float[Array, " dim"] | None,
 ) -> tuple[float, Float[Array, "n dim"]]:
     """Relabel draws by their own mean and widths until nothing changes."""
     # Also returns the sum of the logarithms of the widths, which a good labelling makes
     # small.
-    point, volume = draws[0] if reference is None else reference, 0.0
+    point, volume = draws[0], 0.0
     for _ in range(_MOST_PASSES):
         gaps = jax.vmap(lambda draw: _gaps(parameters, draw, point))(draws)  # noqa: B023
         middle = jnp.mean(gaps, axis=0)
         square = jnp.mean((gaps - middle[None]) ** 2, axis=0)
         width = jnp.sqrt(jnp.where(square > 0, square, 1))
         volume = float(jnp.sum(jnp.log(width)))
-        point = point + middle if reference is None else point
+        point = point + middle
         new = nearest(parameters, point, width, draws)
         if bool(jnp.all(new == draws)):
             break
