@@ -124,7 +124,6 @@ class Posterior(eqx.Module):
         num_draws: int = 200,
         num_temperatures: int = 12,
         evidence: bool = True,
-        max_evaluations: int | None = None,
         start: PyTree | None = None,
         check: bool = True,
         progress: bool = False,
@@ -152,8 +151,6 @@ class Posterior(eqx.Module):
             num_draws: The number of draws of a chain, at equal distances.
             num_temperatures: That of tempering: at least twice the summary's `barrier`.
             evidence: Whether the evidence is asked for.
-            max_evaluations: The evaluations of the score by all chains of tempering, in
-                place of `num_steps`.
             start: Trees of values stacked on axis 0, where the chains start.
             check: Whether to check the symmetry, and that the density falls off.
             progress: Whether to show a progress bar.
@@ -161,14 +158,6 @@ class Posterior(eqx.Module):
         key = as_keys(key)
         self._check_value()
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
-        if max_evaluations is not None:
-            if sampler is not None:
-                raise ValueError(
-                    "`max_evaluations` is for the default sampler: with a `sampler` "
-                    "give `num_steps`."
-                )
-            cost = (num_temperatures - 1) * HMC().num_leapfrogs + 1
-            num_steps = int(max_evaluations // (cost * num_chains))
         check_integers("run", least=2 * num_draws, num_steps=num_steps)
         flat = sampler is None or isinstance(sampler, AbstractSampler)
         around = flat and start is None and self.draw_start is None

@@ -137,8 +137,6 @@ def test_an_improper_prior_that_runs_away_is_found(key):
         ({"num_chains": 0}, "`num_chains`"),
         ({"sampler": 3}, "a function of a pilot"),
         ({"num_steps": 100}, "`num_steps`"),
-        ({"max_evaluations": 10_000}, "`num_steps`"),
-        ({"max_evaluations": 10_000, "sampler": es.HMC()}, "the default sampler"),
         ({"start": {"mean": jnp.zeros((3, 2))}}, "must have the names of the example"),
     ],
 )
@@ -195,11 +193,6 @@ def test_without_evidence_hmc_samples_what_its_chains_cross(gap, choice, key):
     assert np.all(abs(mean["mean"] - gap / 2) < 5 * mean["error"] + 1e-3)
     full = 1_000 * 16 * 45
     assert (samples.evaluations < 0.4 * full) == (choice == "HMC")
-
-
-def test_a_budget_is_one_of_evaluations(key):
-    samples = modes(1.0).run(key, max_evaluations=200_000, num_draws=20, num_chains=16)
-    assert 180_000 < samples.evaluations <= 200_000
 
 
 def test_chains_that_do_not_mix_are_warned_of(key):
