@@ -45,14 +45,14 @@ def curves(
         return np.atleast_2d(steps).mean(axis=0)[seen], found[:, seen]
 
     def draw(config: Any, shown: Shown) -> Any | None:
-        rows = _rows(shown, series)
-        if not rows:
+        found = rows(shown, series)
+        if not found:
             return None
         line, ends = _line(shown, level, level_label), limits
         if callable(ends):
             ends = ends(line[0]) if line else None
         return plotting.curves(
-            rows, label, limits=ends, colors=_colors(shown), exact=line, **look
+            found, label, limits=ends, colors=_colors(shown), exact=line, **look
         )
 
     return Figure(
@@ -114,7 +114,7 @@ def boxes(
 
     def draw(config: Any, shown: Shown) -> Any | None:
         models = [pair for pair in shown if pair[0].name != FLOOR]
-        groups = _rows(models, lambda outcome: outcome.metrics.get(metric))
+        groups = rows(models, lambda outcome: outcome.metrics.get(metric))
         if not groups:
             return None
         positive = all(np.all(values > 0) for values in groups.values())
@@ -148,16 +148,16 @@ def configurations(
             pick(out, out.arrays[colors]) if colors else [entry.color] * few
             for entry, out in shown
         ]
-        rows = _rows(shown, lambda outcome: pick(outcome, outcome.samples))
+        found = rows(shown, lambda outcome: pick(outcome, outcome.samples))
         first = np.abs(shown[0][1].samples)
         side = reach or 1.2 * float(np.quantile(first, 0.999))
-        return plotting.configurations(rows, side, np.stack(shades))
+        return plotting.configurations(found, side, np.stack(shades))
 
     usual = "Configurations as they were drawn, not aligned."
     return Figure("configurations", draw, caption or usual)
 
 
-def _rows(shown: Shown, of: Callable[[Outcome], Any | None]) -> dict[str, Any]:
+def rows(shown: Shown, of: Callable[[Outcome], Any | None]) -> dict[str, Any]:
     """Return what each entry has to show, by its label, where it has something."""
     found = {entry.label: of(outcome) for entry, outcome in shown}
     return {label: values for label, values in found.items() if values is not None}

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +12,12 @@ import jax.random as jr
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from equistein import groups, plotting
+from equistein import plotting
 from equistein.bridges import ForceField, from_openmm
 from equistein.diffusion import match_torsions
 from equistein.energies import LinearEnergy
 from equistein.features import Bonded, Concatenated, PairBasis, Torsions
+from equistein.groups import Molecule
 from equistein.metrics import free_energy, FreeEnergy, thermal_averages, virial
 from equistein.models import for_data, LinearSettings
 from equistein.runs import Metric, Outcome, seed_outcome
@@ -30,6 +31,7 @@ from experiments._engine import (
     Shown,
     Trial,
 )
+from experiments._figures import rows
 from experiments._metrics import METRICS
 
 _PDB = pathlib.Path(__file__).parents[1] / "benchmarks" / "alanine-dipeptide.pdb"
@@ -75,18 +77,9 @@ class AlanineDipeptideConfig(AbstractConfig):
     several: ClassVar[Sequence[str]] = ("num_temperatures", "num_chains")
 
 
-class Molecule(NamedTuple):
-    """The force field with the molecule of the file."""
-
-    density: ForceField
-    positions: np.ndarray
-    atomic_numbers: list[int]
-    bonds: list[tuple[int, int]]
-
-
 @functools.cache
-def molecule(kelvin: float) -> Molecule:
-    """Return alanine dipeptide in vacuum, by Amber14."""
+def molecule(kelvin: float) -> tuple[ForceField, np.ndarray, Molecule]:
+    """Return the density of alanine dipeptide in vacuum, a conformer, and its bonds."""
     from openmm import app  # type: ignore
 
     pdb = app.PDBFile(str(_PDB))
@@ -94,19 +87,15 @@ def molecule(kelvin: float) -> Molecule:
         pdb.topology, nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False
     )
     positions = np.array([[each.x, each.y, each.z] for each in pdb.positions])
-    atoms = list(pdb.topology.atoms())
-    bonds = [(bond[0].index, bond[1].index) for bond in pdb.topology.bonds()]
-    numbers = [atom.element.atomic_number for atom in atoms]
-    return Molecule(
-        from_openmm(system, kelvin, reference=positions), positions, numbers, bonds
-    )
+    density = from_openmm(system, kelvin, reference=positions)
+    return density, positions, Molecule(pdb.topology)
 
 
 def sample(
     config: AlanineDipeptideConfig, trial: Trial, tempers: bool
 ) -> list[Samples]:
     """Return consecutive runs after the warm-up, of tempering or of chains alone."""
-    density, positions, *_ = molecule(config.kelvin)
+    density, positions, _ = molecule(config.kelvin)
     project = density.group.project
     chains = HMC(
         num_leapfrogs=config.num_leapfrogs, num_adapt=config.num_warm_up,
@@ -158,7 +147,7 @@ def basins(free: FreeEnergy) -> dict[str, Any]:
 
 def describe(config: AlanineDipeptideConfig, parts: list[Samples]) -> Outcome:
     """Return free energies, and how the run went."""
-    density = molecule(config.kelvin).density
+    density = molecule(config.kelvin)[0]
     free = free_energy(parts, _TORSIONS.angles, _EDGES)
     points = jnp.concatenate([part.particles for part in parts])
     numbers = basins(free) | {
@@ -190,37 +179,35 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
     order = jr.permutation(trial.key(2), len(frames))
     num = min(config.num_frames, len(frames) - min(_HELD_OUT, len(frames) // 2))
     data, others = frames[order[:num]], frames[order[num:][:_HELD_OUT]]
-    density, _, numbers, bonds = molecule(config.kelvin)
-    score, group = jax.vmap(jax.grad(density)), groups.Molecule((bonds, numbers))
+    density, _, group = molecule(config.kelvin)
+    score = jax.jit(jax.vmap(jax.grad(density)))
     if knows_forces:  # functions of each two atoms, which few frames do not determine
         pairs = PairBasis(
-            range(len(numbers)), np.asarray(frames), num_gaussians=config.num_gaussians,
-            powers=(-1.0, -6.0, -12.0),
+            range(frames.shape[1]), np.asarray(frames), powers=(-1.0, -6.0, -12.0),
+            num_gaussians=config.num_gaussians,
         )  # fmt: skip
-        energy = LinearEnergy(Concatenated(Bonded(bonds, numbers), pairs))
-        fitted = fit_linear(trial.key(3), energy, data, forces=jax.jit(score)(data))
+        features = Concatenated(Bonded(group.bonds, group.atomic_numbers), pairs)
+        energy = LinearEnergy(features)
+        fitted = fit_linear(trial.key(3), energy, data, forces=score(data))
         fitted = match_torsions(trial.key(4), fitted, data, group)
     else:
         model = for_data(trial.key(3), group, data, settings=LinearSettings())
         fitted = model.fit(trial.key(3), data)
     true, learned = score(others), jax.vmap(jax.grad(fitted.log_density))(others)
     points = fitted.sample(trial.key(5), config.num_samples)
-    found, known = histograms(points), histograms(frames)
-    halves = map(histograms, np.array_split(frames, 2))
+    found, known = torsion_map(points), torsion_map(frames)
+    sides = [(found.sum(axis), known.sum(axis)) for axis in (1, 0)]  # phi and psi
     outcome = {
         "force_error": jnp.linalg.norm(learned - true) / jnp.linalg.norm(true),
-        "torsions": np.mean(jensenshannon(found, known, axis=1) ** 2),
-        "torsions_floor": np.mean(jensenshannon(*halves, axis=1) ** 2),
+        "torsions": np.mean([jensenshannon(*side) ** 2 for side in sides]),
     }
+    return seed_outcome(outcome, points, arrays={"probabilities": found})
+
+
+def torsion_map(points: Any) -> np.ndarray:
+    """Return the fraction of the points in each bin of phi and psi."""
     angles = np.asarray(jax.vmap(_TORSIONS.angles)(points))
-    shares = np.histogramdd(angles, [_EDGES, _EDGES])[0] / len(points)
-    return seed_outcome(outcome, points, arrays={"probabilities": shares})
-
-
-def histograms(points: Any) -> np.ndarray:
-    """Return how often phi and psi are in each bin, a row each."""
-    angles = np.asarray(jax.vmap(_TORSIONS.angles)(jnp.asarray(points)))
-    return np.stack([np.histogram(column, _EDGES)[0] for column in angles.T])
+    return np.histogramdd(angles, [_EDGES, _EDGES])[0] / len(angles)
 
 
 def entries(config: AlanineDipeptideConfig) -> list[Entry]:
@@ -255,26 +242,16 @@ def _first(values: np.ndarray, num: int) -> np.ndarray:
 
 def _draw_maps(config: Any, shown: Shown) -> Any | None:
     """Draw the density of phi and psi of each first seed."""
-    del config
-    columns = {
-        entry.label: [(_first(outcome.arrays["probabilities"], 36).T, None, "density")]
-        for entry, outcome in shown
-        if "probabilities" in outcome.arrays
-    }
-    if not columns:
-        return None
+    found = rows(shown, lambda outcome: outcome.arrays.get("probabilities"))
+    columns = {k: [(_first(each, 36).T, None, "density")] for k, each in found.items()}
     return plotting.planar_energies(columns, ["psi over phi"], np.pi, np.pi)
 
 
 def _draw_curves(config: Any, shown: Shown) -> Any | None:
     """Draw the free energy over phi, of each first seed."""
-    del config
+    found = rows(shown, lambda outcome: outcome.arrays.get("over_phi"))
     centers = np.degrees(_EDGES[:-1] + _EDGES[1:]) / 2
-    series = {
-        entry.label: (centers, *_first(outcome.arrays["over_phi"], 2))
-        for entry, outcome in shown
-        if "over_phi" in outcome.arrays
-    }
+    series = {label: (centers, *_first(each, 2)) for label, each in found.items()}
     if not series:
         return None
     return plotting.error_bars(series, "free energy / kT", x_label="phi / degrees")
@@ -292,7 +269,6 @@ _NEW = {
     "heat_capacity_error": Metric("its standard error", "", "k"),
     "force_error": Metric("relative error of the force on held-out frames", "lower"),
     "torsions": Metric("Jensen-Shannon divergence of phi and psi, the mean", "lower"),
-    "torsions_floor": Metric("that of both halves of the frames"),
 }
 ALANINE_DIPEPTIDE = Experiment(
     name="alanine-dipeptide",
@@ -303,8 +279,7 @@ ALANINE_DIPEPTIDE = Experiment(
     presets={
         "smoke": AlanineDipeptideConfig(
             num_temperatures=2, num_chains=4, num_leapfrogs=2, num_warm_up=8,
-            num_rounds=24, every=1, num_gaussians=1, num_frames=64,
-            num_samples=8,
+            num_rounds=24, every=1, num_gaussians=1, num_frames=64, num_samples=8,
         ),
         "quick": AlanineDipeptideConfig(),
         "paper": AlanineDipeptideConfig(num_seeds=5, num_rounds=2_000, num_chains=32),
