@@ -24,6 +24,7 @@ _MOST_NUMBERS = 50_000_000  # in the matrix of pairs and features
 _TURNED = 2.0  # bonds of a copy, on average
 _CAP = 50.0  # kT: larger gaps count as this one, and as surely
 _TEMPERATURES, _HOTTEST = 8, 4.0  # times that of the data, where torsions change
+_STARTED = 600  # steps, at most, of the generator that starts them
 _LEAPFROGS, _SETTLED, _EVERY, _AT_ONCE = 16, 800, 5, 8_192
 
 
@@ -42,8 +43,8 @@ def match_torsions(
 
     with the solve's $c_0$ and covariance. The weights of a point's copies add up to
     `weights`, by default 1. Samples are of tempering then, up to four times the
-    temperature, which starts at samples of the generator so far. The fit stays if no
-    bond of the `molecule` can be turned.
+    temperature, which starts at samples of the generator so far, of at most 600 steps.
+    The fit stays if no bond of the `molecule` can be turned.
 
     References:
         Ceylan and Gutmann (2018), Conditional noise-contrastive estimation of
@@ -84,7 +85,11 @@ def match_torsions(
             break
         covariance = covariance * np.outer(~worse, ~worse)  # held from now on
     energy = energy.with_coefficients(found.coefficients)
-    fitted = dataclasses.replace(fitted, energy=energy, solutions=(found,))
+    made: Any = fitted.generator
+    fitted = dataclasses.replace(
+        fitted, energy=energy, solutions=(found,),
+        generator=dataclasses.replace(made, num_steps=min(made.num_steps, _STARTED)),
+    )  # fmt: skip
     chains = HMC(num_leapfrogs=_LEAPFROGS, project=fitted.group.project)
     generator = SamplingGenerator(
         ParallelTempering(chains, np.geomspace(1, 1 / _HOTTEST, _TEMPERATURES)),
