@@ -118,7 +118,7 @@ CALLS = {
         Bonded=dict(bonds=((0, 1),), atomic_numbers=(8, 1)),
         Torsions=dict(atoms=((0, 1, 2, 3),)),
         Distances=dict(pairs=((0, 1),)),
-        RadiusOfGyration=dict(masses=(16.0, 1.0)),
+        RadiusOfGyration={},
     ),
     **calls(
         es.kernels,

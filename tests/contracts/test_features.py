@@ -106,12 +106,6 @@ FEATURES = {  # adding a feature map to the library means adding a line here
         1,
         PointCloud((0, 0, 0), 2),
     ),
-    "radius of gyration with masses": (
-        RadiusOfGyration([16.0, 1.0, 1.0]),
-        (3, 3),
-        1,
-        PointCloud((0, 1, 1), 3),
-    ),
     "radius in the plane": (Radius(), (2,), 1, Orthogonal(2)),
     "radius in space": (Radius(epsilon=0.1), (3,), 1, Orthogonal(3)),
     "distances of like particles": (

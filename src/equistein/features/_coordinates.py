@@ -1,6 +1,5 @@
 """Radii, coordinates, periodic or not, and several feature maps as one."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +8,6 @@ from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_periods, check_positive
-from equistein._products import matmul
 from equistein._types import Features, Point, Scalar
 from equistein.features._base import AbstractFeatures, smooth_norm, SMOOTHED
 from equistein.groups import AbstractGroup, Orthogonal, PointCloud, Trivial
@@ -46,33 +44,21 @@ class Radius(AbstractFeatures):
 
 @check_arguments
 class RadiusOfGyration(AbstractFeatures):
-    r"""The radius of gyration of a cloud of particles.
+    r"""The radius of gyration of n particles, all of the same mass, about their mean c.
 
-    $$F(x) = \sqrt{\frac{\sum_i m_i |x_i - c|^2}{\sum_i m_i} + \epsilon^2}, \qquad
-      c = \frac{\sum_i m_i x_i}{\sum_i m_i}, \quad \epsilon = 10^{-4}$$
+    $$F(x) = \sqrt{\frac{1}{n} \sum_i |x_i - c|^2 + \epsilon^2}, \quad
+      \epsilon = 10^{-4}$$
 
-    Constant on the orbits of `PointCloud`, with particles of the same mass alike.
-
-    Args:
-        masses: Of each particle; by default all are the same.
+    Constant on the orbits of `PointCloud`, with all particles alike.
     """
-
-    masses: tuple[float, ...] | None
-
-    def __init__(self, masses: Sequence[float] | np.ndarray | None = None):
-        for mass in () if masses is None else masses:
-            check_positive("RadiusOfGyration", masses=mass)
-        self.masses = None if masses is None else tuple(map(float, masses))
 
     def __call__(self, point: Point) -> Features:
         self.group(point.shape)
-        weights = np.array(self.masses or np.ones(len(point)))
-        weights = jnp.asarray(weights / weights.sum(), point.dtype)
-        gaps = point - matmul(weights, point)[None]
-        return smooth_norm((jnp.sqrt(weights)[:, None] * gaps).ravel(), 1e-4)[None]
+        gaps = point - jnp.mean(point, axis=0, keepdims=True)
+        return smooth_norm(gaps.ravel() / len(point) ** 0.5, 1e-4)[None]
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
-        group = PointCloud(self.masses or (0,) * shape[0], shape[-1])
+        group = PointCloud((0,) * shape[0], shape[-1])
         group.check_shape(shape)
         return group
 

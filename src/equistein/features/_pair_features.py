@@ -1,8 +1,9 @@
 """Features of the distances between particles."""
 
 import abc
+import dataclasses
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -263,34 +264,25 @@ class PairHistogram(AbstractPairSums):
         width: The width $w$ of a bin; by default the spacing of the centers.
     """
 
-    species: tuple[int, ...]
-    reach: float
-    num_centers: int
-    width: float
-    epsilon: float
+    species: tuple[int, ...] = eqx.field(converter=encode_species)
+    _: dataclasses.KW_ONLY
+    reach: float = eqx.field(default=8.0, converter=float)
+    num_centers: int = 24
+    width: float | None = None
+    epsilon: float = eqx.field(default=1e-2, converter=float)
 
-    def __init__(
-        self,
-        species: Sequence[Hashable],
-        *,
-        reach: float = 8.0,
-        num_centers: int = 24,
-        width: float | None = None,
-        epsilon: float = 1e-2,
-    ):
-        name = "PairHistogram"
-        self.species = encode_species(species)
-        self.epsilon = float(epsilon)
-        check_positive(name, meaning="the largest distance distinguished", reach=reach)
-        check_integers(name, least=2, num_centers=num_centers)
-        self.reach, self.num_centers = float(reach), num_centers
-        self.width = float(reach / (num_centers - 1) if width is None else width)
-        check_positive(name, meaning="the width of a bin", width=self.width)
+    def __check_init__(self):
+        meaning, width = "the width of a bin", 1.0 if self.width is None else self.width
+        check_positive("PairHistogram", meaning=meaning, width=width)
+        meaning = "the largest distance distinguished"
+        check_positive("PairHistogram", meaning=meaning, reach=self.reach)
+        check_integers("PairHistogram", least=2, num_centers=self.num_centers)
 
     def functions(self, distances: Array) -> Float[Array, "pair function"]:
         centers = np.append(np.linspace(0, self.reach, self.num_centers), 0)
         gaps = distances[:, None] - jnp.asarray(centers, distances.dtype)[None]
-        bins = jnp.exp(-((gaps / self.width) ** 2) / 2)
+        width = self.width or self.reach / (self.num_centers - 1)
+        bins = jnp.exp(-((gaps / width) ** 2) / 2)
         # Chosen, not joined, so that the derivatives too are computed in one pass.
         is_last = np.arange(len(centers)) == self.num_centers
         values = jnp.where(is_last[None], distances[:, None] / self.reach, bins)
