@@ -212,11 +212,10 @@ def torsion_map(points: Any) -> np.ndarray:
 
 def entries(config: AlanineDipeptideConfig) -> list[Entry]:
     """Return tempering, chains alone, and learned energies."""
-    kelvin = f"{config.hottest:.0f} K"
     return [
         Entry(
             "tempering", lambda trial: describe(config, tempered(config, trial.seed)),
-            f"Ladders of HMC up to {kelvin}.", trains=True,
+            f"Ladders of HMC up to {config.hottest:.0f} K.", trains=True,
         ),
         Entry(
             "hmc", lambda trial: describe(config, sample(config, trial, tempers=False)),
@@ -224,12 +223,11 @@ def entries(config: AlanineDipeptideConfig) -> list[Entry]:
         ),
         Entry(
             "linear", lambda trial: learn(config, trial, knows_forces=False),
-            "A linear energy of bonds and distances, fitted to "
-            f"{config.num_frames} frames.", trains=True,
+            f"Bonds and distances, fitted to {config.num_frames} frames.", trains=True,
         ),
         Entry(
             "linear-forces", lambda trial: learn(config, trial, knows_forces=True),
-            "One with functions of each two atoms, and the forces of each frame.",
+            "Functions of each two atoms, fitted to the forces of each frame, too.",
             trains=True,
         ),
     ]  # fmt: skip
