@@ -22,6 +22,7 @@ from equistein.samplers._markov_chains import (
 from equistein.samplers._steps import check_projection, clip_norms, identity, Schedule
 
 _FAR = 10.0  # widths, beyond which a density may be NaN: no chain lives there
+_DIVERGED = 1e6  # times as far from 0 as the last point, where numbers overflow
 _SHORT, _LONG = 0.08, 1.2  # of the step size: between them that of HMC is drawn
 
 
@@ -86,7 +87,8 @@ class AbstractMetropolis(AbstractMarkovChains):
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
         pick = lambda new, old: jnp.where(uniforms[0] < chance, new, old)
         if metric is None:
-            near = jnp.all(jnp.isfinite(proposal.point))
+            sizes = [jnp.max(jnp.abs(w.point)) for w in (proposal, walker)]
+            near = sizes[0] < _DIVERGED * sizes[1]
         else:
             near = jnp.mean(metric.whiten(proposal.point) ** 2) < _FAR**2
         spent = jnp.full((), self.num_leapfrogs, int)
