@@ -113,11 +113,8 @@ class Bonded(AbstractInternalCoordinates):
 
     def centers(self) -> np.ndarray:
         """Return each atom with three or four neighbors that differ, and three."""
-        alike = (
-            self.molecule.species
-            if self.symmetric
-            else range(len(self.molecule.species))
-        )
+        kinds = self.molecule.species
+        alike = kinds if self.symmetric else range(len(kinds))
         found = [
             (i, *sorted(near, key=lambda j: alike[j])[:3])
             for i, near in enumerate(self.molecule.neighbors())
