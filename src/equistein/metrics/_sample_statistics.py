@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from equistein._arrays import check_particles
 from equistein._check_arguments import check_finite_arguments
-from equistein._numbers import check_positive
 from equistein._types import LogDensity, Particles, Scalar
 from equistein.kernels import AbstractKernel, measured_bandwidth
 from equistein.samplers import warn_of_samples
@@ -66,22 +65,20 @@ def mean_log_likelihood(log_density: LogDensity, particles: Particles) -> Scalar
 
 @check_finite_arguments
 def bits_per_dimension(
-    log_likelihood: Float[Array, "*batch"], shape: Sequence[int], num_levels: int = 256
+    log_likelihood: Float[Array, "*batch"], shape: Sequence[int]
 ) -> Float[Array, "*batch"]:
     r"""Return bits per dimension of images.
 
-    $$b = \log_2 L - \frac{\log p(x)}{d \log 2}$$
+    $$b = \log_2 256 - \frac{\log p(x)}{d \log 2}$$
 
-    for a normalized $\log p(x)$ in nats, of images of d pixels and channels with L
+    for a normalized $\log p(x)$ in nats, of images of d pixels and channels with 256
     levels, scaled to [0, 1] and dequantized.
 
     References:
         Theis, van den Oord and Bethge (2016), A note on the evaluation of generative
         models, section 3.1.
     """
-    check_positive("`bits_per_dimension`", num_levels=num_levels)
-    size = math.prod(shape)
-    return math.log2(num_levels) - log_likelihood / (size * math.log(2))
+    return 8 - log_likelihood / (math.prod(shape) * math.log(2))
 
 
 @check_finite_arguments
