@@ -293,8 +293,7 @@ def _likelihood(
         "train_log_likelihood": np.mean(fitted.log_likelihood(train, normalizer)),
     }
     if len(held_out):
-        points = fitted.group.project_points(held_out)
-        values = np.asarray(fitted.log_likelihood(points, normalizer))
+        values = np.asarray(fitted.log_likelihood(held_out, normalizer))
         error = np.asarray(normalizer.error)
         numbers |= _averaged("held_out_log_likelihood", values, error)
         # A normal distribution as wide as the data.
@@ -303,7 +302,7 @@ def _likelihood(
         scale = np.sqrt(np.sum(gaps**2) / (len(gaps) * normal.dim))
         scale = jnp.asarray(scale, center.dtype)
         normal = eqx.tree_at(lambda n: n.scale, normal, scale)
-        gains = values - np.asarray(values_at(normal.log_density, points))
+        gains = values - np.asarray(values_at(normal.log_density, held_out))
         numbers |= _averaged("gain_over_normal", gains, error)
     return numbers
 
