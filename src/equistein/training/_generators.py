@@ -209,7 +209,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
         points = steps(_HeldSampler(self.sampler), held, start).particles[chosen]
-        return jax.vmap(held.restore)(points)
+        project = model.group(points.shape[1:]).project
+        return jax.vmap(lambda x: clamp.restore(x, project))(points)
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
@@ -247,10 +248,6 @@ class _HeldDensity(eqx.Module):
     def hold(self, point: Point) -> Point:
         """Return a point with held coordinates set."""
         return self.clamp.hold(point, self.energy.group(point.shape).project)
-
-    def restore(self, point: Point) -> Point:
-        """Return a point in the frame of the clamp's values."""
-        return self.clamp.restore(point, self.energy.group(point.shape).project)
 
 
 class _HeldSampler(AbstractSampler[Any, Any]):
