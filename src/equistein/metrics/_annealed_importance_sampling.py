@@ -42,7 +42,6 @@ class LogNormalizer(eqx.Module):
         upper: The estimate back to the reference; on average an upper bound if it began
             at samples of the density.
         effective_sample_size: That of the weights, the smaller of the two directions.
-        num_particles: The number of chains to the density.
     """
 
     value: Scalar
@@ -50,7 +49,6 @@ class LogNormalizer(eqx.Module):
     lower: Scalar
     upper: Scalar
     effective_sample_size: Scalar
-    num_particles: int
 
 
 @check_finite_arguments
@@ -135,7 +133,6 @@ def _estimate(
         lower=lower,
         upper=upper,
         effective_sample_size=effective,
-        num_particles=num_particles,
     )
     return found, is_inside
 
