@@ -15,15 +15,12 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.groups import AbstractGroup
 
 _DENSE = 100  # dimensions, at most, of a covariance with correlations
 _LEAST, _MOST = 1e-4, 1e4  # that a variance changes by in one update
 _USUAL = 4.0  # squared distance a dimension, at most, that has all its weight
-_FITS = 3  # updates: each shrinks towards the one before
 _NARROW = 1e-4  # width, at least, of the widest
 _ROUNDED = 1e-4  # of a projection, in single precision
-_AVERAGED = 64  # elements of a group, at most, that a covariance is averaged over
 
 
 class PointSums(eqx.Module):
@@ -73,38 +70,14 @@ class Preconditioner(eqx.Module):
         return cls(center, factor, factor, jnp.zeros((), center.dtype), one)
 
     @classmethod
-    def fit(
-        cls,
-        points: Particles,
-        weights: Float[Array, " particle"] | None = None,
-        group: AbstractGroup | None = None,
-    ) -> "Preconditioner":
-        r"""Return the one of weighted points, averaged over a group.
-
-        The covariance is shrunk as by `updated`, where the weights are worth n equal
-        ones. Averaged over the group, by 64 random elements where it has more, it is
-        equivariant: $F F^\top$ commutes with each $g$, which must act linearly.
-        """
-        weights = jnp.ones(len(points), points.dtype) if weights is None else weights
-        effective = jnp.sum(weights) ** 2 / jnp.sum(weights**2)
-        if group is not None:
-            points, weights = _orbits(group, points, weights)
-        found = cls.by_width(points, weights)
-        for _ in range(_FITS):
-            found = found.updated(found.sums(points, weights), effective)
-        return found
-
-    @classmethod
-    def by_width(
-        cls, points: Particles, weights: Float[Array, " particle"] | None = None
-    ) -> "Preconditioner":
-        """Return the one of weighted points that has no correlations yet."""
+    def by_width(cls, points: Particles) -> "Preconditioner":
+        """Return the one of some points that has no correlations yet."""
         if points.ndim != 2:
             raise ValueError(
                 "Preconditioner needs `points` of shape (n, dim), but got "
                 f"{points.shape}. Flatten each point."
             )
-        weights = jnp.ones(len(points), points.dtype) if weights is None else weights
+        weights = jnp.ones(len(points), points.dtype)
         center = jnp.sum(weights[:, None] * points, axis=0) / jnp.sum(weights)
         gaps = points - center[None]
         widths = jnp.sqrt(matmul(weights, gaps**2) / jnp.sum(weights))
@@ -265,13 +238,3 @@ class Preconditioner(eqx.Module):
     def _times(self, left: Array, right: Array) -> Array:
         # A row times a matrix, since XLA for CPUs aborts on some batches of `F.T @ s`.
         return matmul(left, right) if self.factor.ndim > 1 else left * right
-
-
-def _orbits(
-    group: AbstractGroup, points: Particles, weights: Float[Array, " particle"]
-) -> tuple[Float[Array, "copy dim"], Float[Array, " copy"]]:
-    """Return the points moved by elements of a group, and their weights."""
-    is_small = group.order is not None and group.order <= _AVERAGED
-    elements = group.elements() if is_small else group.sample(jr.key(0), _AVERAGED)
-    moved = jax.vmap(lambda g: jax.vmap(lambda x: group.act(g, x))(points))(elements)
-    return moved.reshape(-1, points.shape[1]), jnp.tile(weights, len(moved))
