@@ -19,8 +19,7 @@ from equistein.groups import Molecule
 from equistein.samplers import HMC, ParallelTempering
 from equistein.training import Fitted, SamplesOf, SamplingGenerator
 
-_MOST_COPIES, _MOST_PAIRS = 16, 50_000
-_MOST_NUMBERS = 50_000_000  # in the matrix of pairs and features
+_MOST_PAIRS, _MOST_NUMBERS = 50_000, 50_000_000  # the latter: times features
 _TURNED = 2.0  # bonds of a copy, on average
 _CAP = 50.0  # kT: larger gaps count as this one, and as surely
 _TEMPERATURES, _HOTTEST = 8, 4.0  # times that of the data, where torsions change
@@ -30,7 +29,7 @@ _LEAPFROGS, _SETTLED, _EVERY, _AT_ONCE = 16, 800, 5, 8_192
 
 @accept_integer_key
 def match_torsions(
-    key: AnyKey, fitted: Fitted, data: Any, molecule: Molecule, *, weights: Any = None
+    key: AnyKey, fitted: Fitted, data: Any, molecule: Molecule
 ) -> Fitted:
     r"""Return a fit by `fit_linear`, moved towards the likelihood of its torsions.
 
@@ -38,13 +37,12 @@ def match_torsions(
     of a point x random bonds are turned by random angles, which keeps volume. So which
     of both is of the data depends on the density alone, and without $\log Z$:
 
-    $$\max_c \; \sum_i w_i \log \sigma(E(y_i) - E(x_i))
+    $$\max_c \; n \langle \log \sigma(E(y) - E(x)) \rangle
       - \tfrac12 (c - c_0)^\top \Sigma^{-1} (c - c_0),$$
 
-    with the solve's $c_0$ and covariance. The weights of a point's copies add up to
-    `weights`, by default 1. Samples are of tempering then, up to four times the
-    temperature, which starts at samples of the generator so far, of at most 600 steps.
-    The fit stays if no bond of the `molecule` can be turned.
+    for n points, with the solve's $c_0$ and covariance. Samples are of tempering then,
+    up to four times the temperature, which starts at samples of the generator so far,
+    of at most 600 steps. The fit stays if no bond of the `molecule` can be turned.
 
     References:
         Ceylan and Gutmann (2018), Conditional noise-contrastive estimation of
@@ -61,11 +59,8 @@ def match_torsions(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     most = min(_MOST_PAIRS, _MOST_NUMBERS // len(first.coefficients))
     rows = rng.permutation(len(data))[: max(1, most // 4)]
-    num_copies = min(_MOST_COPIES, max(1, most // len(rows)))
-    points = np.repeat(np.asarray(data[np.sort(rows)], float), num_copies, axis=0)
-    shares = np.ones(len(data)) if weights is None else np.asarray(weights, float)
-    shares = np.repeat(shares[np.sort(rows)], num_copies)
-    shares *= len(data) / len(points)
+    points = np.asarray(data[np.sort(rows)], float)
+    points = np.repeat(points, max(1, most // len(points)), axis=0)
     points += (fitted.noise or 0) * rng.normal(size=points.shape)
     both = _turned(rng, points, bonds), points
     features = np.subtract(*map(energy.features.in_double, both))
@@ -75,10 +70,10 @@ def match_torsions(
             base = jax.jit(lambda x: values_at(energy.base, x))
             offsets += np.subtract(*(np.asarray(base(each)) for each in both))
     scales = _CAP / np.maximum(abs(offsets), _CAP)
-    parts = features * scales[:, None], offsets * scales, shares
+    parts = features * scales[:, None], offsets * scales
     covariance = first.covariance
     while True:
-        found = _regression(first, covariance, *parts)
+        found = _regression(first, covariance, parts, len(data))
         worse = energy.features.unbounded(found.coefficients, points.shape[1:])
         worse &= np.diag(covariance) > 0
         if not worse.any():
@@ -125,26 +120,25 @@ def _turned(rng: Any, points: np.ndarray, bonds: Any) -> np.ndarray:
     return points
 
 
-def _regression(
-    first: Any, covariance: np.ndarray, features: Any, offsets: Any, weights: Any
-) -> Any:
-    """Return the solution where the likelihood of pairs is largest."""
+def _regression(first: Any, covariance: np.ndarray, parts: Any, num: int) -> Any:
+    """Return the solution where the likelihood of pairs, worth `num`, is largest."""
+    features, offsets = parts
     values, vectors = np.linalg.eigh(covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0))
-    design = features @ roots
+    design, weight = features @ roots, num / len(features)
     coarse = design.astype(np.float32)
     gaps = lambda z: offsets + design @ z
 
     def hessian(z: np.ndarray) -> np.ndarray:
         chances = expit(gaps(z))
-        curvatures = (weights * chances * (1 - chances)).astype(np.float32)
+        curvatures = (weight * chances * (1 - chances)).astype(np.float32)
         return (coarse.T * curvatures) @ coarse + np.eye(len(z))
 
     moved = minimize(
-        lambda z: weights @ np.logaddexp(0, -gaps(z)) + z @ z / 2, np.zeros(len(roots)),
-        jac=lambda z: z - (weights * expit(-gaps(z))) @ design, hess=hessian,
-        method="trust-exact",
-        options={"gtol": 1e-3 * weights.sum() ** 0.5, "initial_trust_radius": 10},
+        lambda z: weight * np.sum(np.logaddexp(0, -gaps(z))) + z @ z / 2,
+        np.zeros(len(roots)), hess=hessian, method="trust-exact",
+        jac=lambda z: z - weight * expit(-gaps(z)) @ design,
+        options={"gtol": 1e-3 * num**0.5, "initial_trust_radius": 10},
     ).x  # fmt: skip
     return dataclasses.replace(
         first, coefficients=first.coefficients + roots @ moved,

@@ -46,8 +46,7 @@ class Radius(AbstractFeatures):
 class RadiusOfGyration(AbstractFeatures):
     r"""The radius of gyration of n particles, all of the same mass, about their mean c.
 
-    $$F(x) = \sqrt{\frac{1}{n} \sum_i |x_i - c|^2 + \epsilon^2}, \quad
-      \epsilon = 10^{-4}$$
+    $$F(x) = \sqrt{\tfrac1n \sum_i |x_i - c|^2 + \epsilon^2}, \quad \epsilon = 10^{-4}$$
 
     Constant on the orbits of `PointCloud`, with all particles alike.
     """

@@ -272,10 +272,8 @@ class PairHistogram(AbstractPairSums):
     epsilon: float = eqx.field(default=1e-2, converter=float)
 
     def __check_init__(self):
-        meaning, width = "the width of a bin", 1.0 if self.width is None else self.width
-        check_positive("PairHistogram", meaning=meaning, width=width)
-        meaning = "the largest distance distinguished"
-        check_positive("PairHistogram", meaning=meaning, reach=self.reach)
+        width = 1.0 if self.width is None else self.width
+        check_positive("PairHistogram", reach=self.reach, width=width)
         check_integers("PairHistogram", least=2, num_centers=self.num_centers)
 
     def functions(self, distances: Array) -> Float[Array, "pair function"]:

@@ -79,10 +79,6 @@ class Molecule(AbstractCloud):
             near[j].append(i)
         return near
 
-    def generators(self) -> Int[np.ndarray, "generator atom"]:
-        """Return automorphisms of which all others are products."""
-        return self._chain.generators
-
     def orbits(self, rows: Int[np.ndarray, "row atom"]) -> Int[np.ndarray, " row"]:
         """Return the first row of the orbit of each row, in either direction.
 
@@ -90,7 +86,7 @@ class Molecule(AbstractCloud):
         """
         one_way = lambda row: min(row, row[::-1])
         places = {tuple(one_way(row)): i for i, row in enumerate(rows.tolist())}
-        moved = self.generators()[:, rows].tolist()
+        moved = self._chain.generators[:, rows].tolist()
         images = [[places[tuple(one_way(row))] for row in each] for each in moved]
         labels = np.arange(len(rows))
         before = labels[:0]

@@ -49,23 +49,21 @@ def radial_distribution(
     """
     check_integers("radial_distribution", num_bins=num_bins)
     group.check_shape(points.shape[1:])
-    labels = np.array(group.species)
-    first, second = np.triu_indices(len(labels), k=1)
+    pairs = np.stack(np.triu_indices(len(group.species), k=1))
     if species is not None:
-        kinds = np.sort(labels[np.stack([first, second])], axis=0).T
-        chosen = np.all(kinds == np.sort(species), axis=1)
-        first, second = first[chosen], second[chosen]
-    if not len(first):
+        kinds = np.sort(np.array(group.species)[pairs], axis=0).T
+        pairs = pairs[:, np.all(kinds == np.sort(species), axis=1)]
+    if not pairs.size:
         raise ValueError(
             f"`radial_distribution` finds no pairs of `species` {species}: give two of "
             f"{sorted(set(group.species))}, such as (0, 0)."
         )
     reach = group.longest_cutoff
     edges = np.linspace(0, reach, num_bins + 1)
-    counts = np.asarray(_counts(points, group, jnp.stack([first, second]), num_bins))
+    counts = np.asarray(_counts(points, group, jnp.asarray(pairs), num_bins))
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[group.dim]
     shells = ball * np.diff(edges**group.dim)
-    each = counts * group.volume / (len(first) * shells)
+    each = counts * group.volume / (pairs.shape[1] * shells)
     errors = each.std(axis=0) / (len(each) - 1 or np.nan) ** 0.5
     return RadialDistribution((edges[1:] + edges[:-1]) / 2, each.mean(axis=0), errors)
 
