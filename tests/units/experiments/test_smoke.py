@@ -60,7 +60,7 @@ def ran(tmp_path_factory):
 @pytest.mark.slow
 # Few clouds, rightly; and the frames of chains that have hardly begun to move.
 @pytest.mark.filterwarnings("ignore:The standard error of", "ignore:`forces` are")
-@pytest.mark.filterwarnings("ignore:free_energy: values of")
+@pytest.mark.filterwarnings("ignore:free_energy. values of")
 @pytest.mark.parametrize("name", RUNS)
 def test_every_experiment_runs_at_smoke_size(name, ran, tmp_path, single_precision):
     out = ran(name)
