@@ -192,15 +192,14 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
         model = for_data(trial.key(3), group, data, settings=LinearSettings())
         fitted = model.fit(trial.key(3), data)
     true, learned = score(others), jax.vmap(jax.grad(fitted.log_density))(others)
-    error = jnp.linalg.norm(learned - true) / jnp.linalg.norm(true)
+    numbers = {"force_error": jnp.linalg.norm(learned - true) / jnp.linalg.norm(true)}
     if knows_forces:
-        return seed_outcome({"force_error": error}, others)
+        return seed_outcome(numbers, others)
     points = fitted.sample(trial.key(5), config.num_samples)
     found, known = torsion_map(points), torsion_map(frames)
     sides = [(found.sum(axis), known.sum(axis)) for axis in (1, 0)]  # phi and psi
-    gap = np.mean([jensenshannon(*side) ** 2 for side in sides])
-    outcome = {"force_error": error, "torsions": gap}
-    return seed_outcome(outcome, points, arrays={"probabilities": found})
+    numbers["torsions"] = np.mean([jensenshannon(*side) ** 2 for side in sides])
+    return seed_outcome(numbers, points, arrays={"probabilities": found})
 
 
 def torsion_map(points: Any) -> np.ndarray:
@@ -240,6 +239,8 @@ def _first(values: np.ndarray, num: int) -> np.ndarray:
 def _draw_maps(config: Any, shown: Shown) -> Any | None:
     """Draw the density of phi and psi of each first seed."""
     found = rows(shown, lambda outcome: outcome.arrays.get("probabilities"))
+    if not found:
+        return None
     columns = {k: [(_first(each, 36).T, None, "density")] for k, each in found.items()}
     return plotting.planar_energies(columns, ["psi over phi"], np.pi, np.pi)
 

@@ -20,8 +20,8 @@ from equistein.samplers import HMC, ParallelTempering
 from equistein.training import Fitted, SamplesOf, SamplingGenerator
 
 _MOST_PAIRS, _MOST_NUMBERS = 50_000, 50_000_000  # the latter: times features
-_TURNED = 2.0  # bonds of a copy, on average
-_CAP = 50.0  # kT: larger gaps count as this one, and as surely
+_ROTATED = 2.0  # bonds of a copy, on average
+_CAP = 50.0  # kT: larger gaps, with those of their features, are scaled down to it
 _TEMPERATURES, _HOTTEST = 8, 4.0  # times that of the data, where torsions change
 _STARTED = 600  # steps, at most, of the generator that starts them
 _LEAPFROGS, _SETTLED, _EVERY, _AT_ONCE = 16, 800, 5, 8_192
@@ -33,16 +33,16 @@ def match_torsions(
 ) -> Fitted:
     r"""Return a fit by `fit_linear`, moved towards the likelihood of its torsions.
 
-    The solve sees slopes alone, and nothing of torsions that no data have. In a copy y
-    of a point x random bonds are turned by random angles, which keeps volume. So which
-    of both is of the data depends on the density alone, and without $\log Z$:
+    The solve sees slopes alone, and nothing of torsions that no data have. A copy y of
+    a point x is rotated about random bonds by random angles, which keeps volume. So
+    which of both is of the data depends on the density alone, and without $\log Z$:
 
     $$\max_c \; n \langle \log \sigma(E(y) - E(x)) \rangle
       - \tfrac12 (c - c_0)^\top \Sigma^{-1} (c - c_0),$$
 
     for n points, with the solve's $c_0$ and covariance. Samples are of tempering then,
     up to four times the temperature, which starts at samples of the generator so far,
-    of at most 600 steps. The fit stays if no bond of the `molecule` can be turned.
+    of at most 600 steps. The fit stays if the `molecule` has no rotatable bond.
 
     References:
         Ceylan and Gutmann (2018), Conditional noise-contrastive estimation of
@@ -52,7 +52,7 @@ def match_torsions(
         raise ValueError("Torsions are matched of a fit by `fit_linear`, no classes.")
     check_particles(data, "data")
     molecule.check_shape(data.shape[1:])
-    if not (bonds := _turning_bonds(molecule)):
+    if not (bonds := _rotatable_bonds(molecule)):
         return fitted
     energy: Any = fitted.energy  # a linear one
     first = fitted.solutions[0]
@@ -60,15 +60,15 @@ def match_torsions(
     most = min(_MOST_PAIRS, _MOST_NUMBERS // len(first.coefficients))
     rows = rng.permutation(len(data))[: max(1, most // 4)]
     points = np.asarray(data[np.sort(rows)], float)
-    points = np.repeat(points, max(1, most // len(points)), axis=0)
     points += (fitted.noise or 0) * rng.normal(size=points.shape)
-    both = _turned(rng, points, bonds), points
-    features = np.subtract(*map(energy.features.in_double, both))
+    num_copies = max(1, most // len(points))
+    copies = _rotated(rng, np.repeat(points, num_copies, axis=0), bonds)
+    change = lambda f: np.asarray(f(copies)) - np.repeat(f(points), num_copies, axis=0)
+    features = change(energy.features.in_double)
     offsets = features @ first.coefficients
     if energy.base is not None:
         with jax.enable_x64(True):
-            base = jax.jit(lambda x: values_at(energy.base, x))
-            offsets += np.subtract(*(np.asarray(base(each)) for each in both))
+            offsets += change(jax.jit(lambda x: values_at(energy.base, x)))
     scales = _CAP / np.maximum(abs(offsets), _CAP)
     parts = features * scales[:, None], offsets * scales
     covariance = first.covariance
@@ -93,8 +93,8 @@ def match_torsions(
     return dataclasses.replace(fitted, generator=generator)
 
 
-def _turning_bonds(molecule: Molecule) -> list[tuple[int, int, np.ndarray]]:
-    """Return the atoms of bonds that are in no ring, and which atoms turn with each."""
+def _rotatable_bonds(molecule: Molecule) -> list[tuple[int, int, np.ndarray]]:
+    """Return bonds that are in no ring, and which atoms are beyond their second."""
     num, found = len(molecule.atomic_numbers), []
     for j, k in molecule.bonds:
         others = np.array([bond for bond in molecule.bonds if bond != (j, k)], int)
@@ -106,14 +106,14 @@ def _turning_bonds(molecule: Molecule) -> list[tuple[int, int, np.ndarray]]:
     return found
 
 
-def _turned(rng: Any, points: np.ndarray, bonds: Any) -> np.ndarray:
-    """Return points with random bonds turned by random angles."""
+def _rotated(rng: Any, points: np.ndarray, bonds: Any) -> np.ndarray:
+    """Return points that are rotated about random bonds by random angles."""
     points = points.copy()
     for j, k, moves in bonds:
         axes = points[:, k] - points[:, j]
         axes /= np.linalg.norm(axes, axis=1, keepdims=True)
         angles = rng.uniform(-np.pi, np.pi, len(points))
-        angles *= rng.random(len(points)) < _TURNED / len(bonds)
+        angles *= rng.random(len(points)) < _ROTATED / len(bonds)
         turns = Rotation.from_rotvec(angles[:, None] * axes).as_matrix()
         ends = points[:, None, k]
         points[:, moves] = ends + (points[:, moves] - ends) @ turns.swapaxes(1, 2)

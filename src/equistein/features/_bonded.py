@@ -1,4 +1,4 @@
-"""Bond lengths, angles, torsions, and the hands of atoms, of a molecule."""
+"""Bond lengths, angles and torsions of a molecule, and the chirality of its atoms."""
 
 import itertools
 from collections.abc import Sequence

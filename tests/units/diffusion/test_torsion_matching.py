@@ -82,27 +82,27 @@ def half_of_the_truth(point):
 
 
 def test_copies_have_other_torsions_alone_and_keep_volume():
-    from equistein.diffusion._torsion_matching import _turned, _turning_bonds
+    from equistein.diffusion._torsion_matching import _rotatable_bonds, _rotated
 
     bonds = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 2), (1, 5)]  # a ring of 2, 3 and 4
     ring = Molecule((bonds, [1, 6, 6, 6, 6, 1]))
-    turning = _turning_bonds(ring)
-    assert [bond[:2] for bond in turning] == [(1, 2)]
+    rotatable = _rotatable_bonds(ring)
+    assert [bond[:2] for bond in rotatable] == [(1, 2)]
     points = np.random.default_rng(0).normal(size=(50, 6, 3))
     features = Bonded(ring.bonds, ring.atomic_numbers)
     is_torsion = features.penalties((6, 3)) == 1
 
-    copies = _turned(np.random.default_rng(1), points, turning)
+    copies = _rotated(np.random.default_rng(1), points, rotatable)
     gaps = np.abs(features.in_double(copies) - features.in_double(points))
     assert gaps[:, ~is_torsion].max() < 1e-3 < gaps[:, is_torsion].max()
 
-    def turn(flat):
+    def rotate(flat):
         one = np.asarray(flat).reshape(1, 6, 3)
-        return _turned(np.random.default_rng(1), one, turning).ravel()
+        return _rotated(np.random.default_rng(1), one, rotatable).ravel()
 
     shifts = 1e-5 * np.eye(18)
     first = points[0].ravel()
-    jacobian = [(turn(first + s) - turn(first - s)) / 2e-5 for s in shifts]
+    jacobian = [(rotate(first + s) - rotate(first - s)) / 2e-5 for s in shifts]
     assert np.isclose(abs(np.linalg.det(jacobian)), 1, atol=1e-6)
 
 
