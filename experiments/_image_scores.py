@@ -12,6 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 from scipy.spatial.distance import cdist
+from scipy.stats import mannwhitneyu
 
 from equistein.data import cached_array, DataError
 from equistein.diffusion import MixtureNoiseEnergy
@@ -19,7 +20,6 @@ from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.groups import ImageRotations, Trivial
 from equistein.metrics import (
     accuracy,
-    auroc,
     expected_calibration_error,
     frechet_distance,
     outlier_scores,
@@ -220,7 +220,9 @@ def detection(
     parts = {score: jnp.split(values, ends) for score, values in scores.items()}
     numbers = {}
     for index, name in enumerate(sets.outliers, start=1):
-        areas = {score: auroc(part[0], part[index]) for score, part in parts.items()}
+        num_pairs = len(sets_of["test"]) * len(sets_of[name])
+        wins = {k: mannwhitneyu(v[0], v[index]).statistic for k, v in parts.items()}
+        areas = {score: num / num_pairs for score, num in wins.items()}
         numbers |= {f"auroc_{name}_{score}": area for score, area in areas.items()}
         numbers[f"auroc_{name}_best"] = max(map(float, areas.values()))
     return numbers

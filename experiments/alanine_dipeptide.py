@@ -14,6 +14,7 @@ from scipy.spatial.distance import jensenshannon
 
 from equistein import plotting
 from equistein.bridges import ForceField, from_openmm
+from equistein.diffusion import match_torsions
 from equistein.energies import LinearEnergy
 from equistein.features import Bonded, Concatenated, PairBasis, Torsions
 from equistein.groups import Molecule
@@ -57,7 +58,7 @@ class AlanineDipeptideConfig(AbstractConfig):
         every: The steps between two of them.
         num_gaussians: Of the distances of each two atoms, in the learned energy.
         num_frames: Frames that it is learned from.
-        num_samples: Samples of the learned energy, drawn from nothing.
+        num_samples: Samples of a learned energy, by tempering.
     """
 
     num_seeds: int = 1
@@ -188,13 +189,12 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
         features = Concatenated(Bonded(group.bonds, group.atomic_numbers), pairs)
         energy = LinearEnergy(features)
         fitted = fit_linear(trial.key(3), energy, data, forces=score(data))
+        fitted = match_torsions(trial.key(4), fitted, data, group)
     else:
         model = for_data(trial.key(3), group, data, settings=LinearSettings())
         fitted = model.fit(trial.key(3), data)
     true, learned = score(others), jax.vmap(jax.grad(fitted.log_density))(others)
     numbers = {"force_error": jnp.linalg.norm(learned - true) / jnp.linalg.norm(true)}
-    if knows_forces:
-        return seed_outcome(numbers, others)
     points = fitted.sample(trial.key(5), config.num_samples)
     found, known = torsion_map(points), torsion_map(frames)
     sides = [(found.sum(axis), known.sum(axis)) for axis in (1, 0)]  # phi and psi
@@ -238,9 +238,7 @@ def _first(values: np.ndarray, num: int) -> np.ndarray:
 
 def _draw_maps(config: Any, shown: Shown) -> Any | None:
     """Draw the density of phi and psi of each first seed."""
-    found = rows(shown, lambda outcome: outcome.arrays.get("probabilities"))
-    if not found:
-        return None
+    found = rows(shown, lambda outcome: outcome.arrays["probabilities"])
     columns = {k: [(_first(each, 36).T, None, "density")] for k, each in found.items()}
     return plotting.planar_energies(columns, ["psi over phi"], np.pi, np.pi)
 

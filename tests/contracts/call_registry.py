@@ -202,7 +202,6 @@ CALLS = {
         es.metrics,
         accuracy=dict(logits=LOGITS, labels=LABELS),
         expected_calibration_error=dict(logits=LOGITS, labels=LABELS, num_bins=5),
-        auroc=dict(inside=X[:, 0], outside=Y[:, 0]),
         energy_distance=dict(first=X, second=Y),
         wasserstein_1d=dict(first=X[:, 0], second=Y[:, 0], order=1),
         total_variation=dict(
@@ -264,6 +263,7 @@ CALLS = {
     **calls(
         es.training,
         Box=dict(data=X, group=C4),
+        DataPoints=dict(data=X, group=C4),
         Normals=dict(data=X, group=C4),
         SamplingGenerator=dict(sampler=LANGEVIN, initial=BOX, num_steps=2),
         Reweighted=dict(sampler=MALA, reference=NORMAL, num_particles=4, num_steps=2),
@@ -317,7 +317,6 @@ CALLS = {
     ),
     **calls(
         es.metrics,
-        stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
         summarize_chains=dict(values=jr.normal(jr.key(3), (4, 20))),
         split_r_hat=dict(values=np.asarray(X).T),

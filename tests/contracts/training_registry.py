@@ -26,6 +26,7 @@ from equistein.training import (
     Box,
     ContrastiveDivergence,
     CrossEntropy,
+    DataPoints,
     Fitted,
     ForceMatching,
     FromData,
@@ -125,6 +126,7 @@ GENERATORS = {  # a generator, an energy, and the conditions that it knows
 }  # fmt: skip
 STARTS = {  # adding a start to the library means adding a line here
     "box": lambda group: Box(data_of(group), group),
+    "data": lambda group: DataPoints(data_of(group), group),
     "normals": lambda group: Normals(data_of(group), group),
     "samples": lambda group: SamplesOf(fitted_of(group)),
     "normals of classes": lambda group: Normals(data_of(group), group, CLASSES, 2),

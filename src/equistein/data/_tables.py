@@ -111,6 +111,8 @@ def read_table(
         )
     points = np.stack([_numbers(path, name, frame[name]) for name in chosen], axis=1)
     labels, classes = _classes(path, class_column, frame)
+    if labels is not None and (num := np.sum(labels < 0)):
+        notes.append(f"{num} rows have no class: cells that are empty, NA or None.")
     return Table(points, tuple(chosen), labels, classes, class_column, tuple(notes))
 
 
@@ -150,7 +152,8 @@ def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
             sum(group.total_byte_size for group in groups),
         )
         check_read_size("the table", needed, _REMEDY)
-        return pandas.read_parquet(path)
+        frame = pandas.read_parquet(path)
+        return frame.reset_index() if any(frame.index.names) else frame
     except (DataError, LimitError) as error:
         raise DataError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -169,6 +172,7 @@ def _text_frame(
     file = io.StringIO(content.decode(encoding).replace("−", "-"), newline=None)
     lines = [line for line in file if line.strip() and not line.startswith("sep=")]
     head = list(itertools.takewhile(_COMMENT.match, lines))
+    marked = [line for line in lines[len(head) :] if _COMMENT.match(line)]
     lines = [line for line in lines if not _COMMENT.match(line)]
     if not lines:
         raise ValueError("it is empty")
@@ -187,6 +191,10 @@ def _text_frame(
     decimal = decimal or _decimal_point(first, rows, sep)
     named, notes = _has_names(first, words, rows, decimal)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
+    rows_like = [line for line in marked if line.count(sep) == len(words) - 1]
+    if rows_like:
+        text = f"{len(rows_like)} rows are left out as comments, as {rows_like[0]!r}"
+        notes.append(f"{text}: put cells that begin so in quotes.")
     if by_commas and sep == "," and (not named or len(words) == 1):
         notes += _decimal_commas(first[named:], named)
     if head and not named:  # np.savetxt writes them as a comment
@@ -225,7 +233,8 @@ def _decimal_point(first: list[str], rows: list[list[str]], sep: str) -> str:
             raise DataError(f"{text}, or write no points of thousands.")
     # Three digits behind a comma may as well be thousands.
     sample = " ".join(first)
-    commas = re.search(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}", sample)
+    like = r"[0-9],[0-9]{1,2}(?![0-9])|[0-9],[0-9]{4}|(?<![0-9])0,[0-9]"
+    commas = re.search(like, sample)
     has_points = sep == "," or re.search(r"[0-9]\.[0-9]", sample)
     return "," if commas and not has_points else "."
 
@@ -298,6 +307,7 @@ def _classes(
         return None, None
     known = np.asarray(frame[name].notna())
     values = frame[name][known].convert_dtypes()  # whole numbers may have become floats
+    values = values.str.strip() if values.dtype == "string" else values
     if not len(values) or values.dtype.kind == "f":
         raise DataError(
             f"{path}: column {name!r} must name classes, words or whole numbers, but "

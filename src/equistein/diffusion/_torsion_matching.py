@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import coo_array
@@ -17,14 +18,14 @@ from equistein._types import AnyKey
 from equistein.energies import values_at
 from equistein.groups import Molecule
 from equistein.samplers import HMC, ParallelTempering
-from equistein.training import Fitted, SamplesOf, SamplingGenerator
+from equistein.training import DataPoints, Fitted, SamplingGenerator
 
 _MOST_PAIRS, _MOST_NUMBERS = 50_000, 50_000_000  # the latter: times features
 _ROTATED = 2.0  # bonds of a copy, on average
 _CAP = 50.0  # kT: larger gaps, with those of their features, are scaled down to it
+_UNSURE = 10.0  # times the solve's errors, which do not know its features' bias
 _TEMPERATURES, _HOTTEST = 8, 4.0  # times that of the data, where torsions change
-_STARTED = 600  # steps, at most, of the generator that starts them
-_LEAPFROGS, _SETTLED, _EVERY, _AT_ONCE = 16, 800, 5, 8_192
+_STARTS, _LEAPFROGS, _EVERY, _AT_ONCE = 1_000, 16, 5, 8_192
 
 
 @accept_integer_key
@@ -38,11 +39,12 @@ def match_torsions(
     which of both is of the data depends on the density alone, and without $\log Z$:
 
     $$\max_c \; n \langle \log \sigma(E(y) - E(x)) \rangle
-      - \tfrac12 (c - c_0)^\top \Sigma^{-1} (c - c_0),$$
+      - \tfrac12 (c - c_0)^\top (100 \Sigma)^{-1} (c - c_0),$$
 
-    for n points, with the solve's $c_0$ and covariance. Samples are of tempering then,
-    up to four times the temperature, which starts at samples of the generator so far,
-    of at most 600 steps. The fit stays if the `molecule` has no rotatable bond.
+    for n points, with the solve's $c_0$ and covariance $\Sigma$, which knows no bias of
+    features that are too few. Samples are of tempering then, up to four times the
+    temperature, which starts at points of the data. The fit stays if the `molecule` has
+    no rotatable bond.
 
     References:
         Ceylan and Gutmann (2018), Conditional noise-contrastive estimation of
@@ -59,7 +61,7 @@ def match_torsions(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     most = min(_MOST_PAIRS, _MOST_NUMBERS // len(first.coefficients))
     rows = rng.permutation(len(data))[: max(1, most // 4)]
-    points = np.asarray(data[np.sort(rows)], float)
+    points = np.asarray(data[rows], float)
     points += (fitted.noise or 0) * rng.normal(size=points.shape)
     num_copies = max(1, most // len(points))
     copies = _rotated(rng, np.repeat(points, num_copies, axis=0), bonds)
@@ -80,17 +82,15 @@ def match_torsions(
             break
         covariance = covariance * np.outer(~worse, ~worse)  # held from now on
     energy = energy.with_coefficients(found.coefficients)
-    made: Any = fitted.generator
-    fitted = dataclasses.replace(
-        fitted, energy=energy, solutions=(found,),
-        generator=dataclasses.replace(made, num_steps=min(made.num_steps, _STARTED)),
-    )  # fmt: skip
     chains = HMC(num_leapfrogs=_LEAPFROGS, project=fitted.group.project)
     generator = SamplingGenerator(
         ParallelTempering(chains, np.geomspace(1, 1 / _HOTTEST, _TEMPERATURES)),
-        SamplesOf(fitted), num_steps=_SETTLED, every=_EVERY, num_at_once=_AT_ONCE,
+        DataPoints(jnp.asarray(points[:_STARTS], float), fitted.group), every=_EVERY,
+        num_steps=fitted.generator.num_steps, num_at_once=_AT_ONCE,  # type: ignore
     )  # fmt: skip
-    return dataclasses.replace(fitted, generator=generator)
+    return dataclasses.replace(
+        fitted, energy=energy, solutions=(found,), generator=generator
+    )
 
 
 def _rotatable_bonds(molecule: Molecule) -> list[tuple[int, int, np.ndarray]]:
@@ -129,18 +129,18 @@ def _regression(first: Any, covariance: np.ndarray, parts: Any, num: int) -> Any
     coarse = design.astype(np.float32)
     gaps = lambda z: offsets + design @ z
 
-    def hessian(z: np.ndarray) -> np.ndarray:
+    def hessian(z: np.ndarray, prior: float = _UNSURE**-2) -> np.ndarray:
         chances = expit(gaps(z))
         curvatures = (weight * chances * (1 - chances)).astype(np.float32)
-        return (coarse.T * curvatures) @ coarse + np.eye(len(z))
+        return (coarse.T * curvatures) @ coarse + prior * np.eye(len(z))
 
     moved = minimize(
-        lambda z: weight * np.sum(np.logaddexp(0, -gaps(z))) + z @ z / 2,
+        lambda z: weight * np.sum(np.logaddexp(0, -gaps(z))) + z @ z / 2 / _UNSURE**2,
         np.zeros(len(roots)), hess=hessian, method="trust-exact",
-        jac=lambda z: z - weight * expit(-gaps(z)) @ design,
-        options={"gtol": 1e-3 * num**0.5, "initial_trust_radius": 10},
+        jac=lambda z: z / _UNSURE**2 - weight * expit(-gaps(z)) @ design,
+        options={"gtol": 1e-3 * num**0.5, "initial_trust_radius": 10 * _UNSURE},
     ).x  # fmt: skip
     return dataclasses.replace(
         first, coefficients=first.coefficients + roots @ moved,
-        covariance=roots @ np.linalg.inv(hessian(moved)) @ roots.T,
+        covariance=roots @ np.linalg.inv(hessian(moved, 1.0)) @ roots.T,
     )  # fmt: skip

@@ -85,9 +85,10 @@ class Equations(eqx.Module):
 
     def force_variance(self, c: np.ndarray, size: int) -> float:
         """Return the mean squared error of a coordinate of the forces, or NaN."""
+        if not self.force_weight:
+            return float("nan")
         left = self.square + c @ self.force_matrix @ c - 2 * c @ self.force_vector
-        num = float(self.force_weight) * size
-        return max(float(left) / num, 1e-30) if num else float("nan")
+        return max(float(left) / float(self.force_weight) / size, 1e-30)
 
 
 def sum_folds(folds: Sequence[Equations]) -> Equations:
@@ -133,7 +134,7 @@ def sum_equations(features, arrays, kind, mesh) -> Equations:
     jac, vector, force_vector, is_known, square = _rows(features, arrays, mesh)
     both = weights * is_known
     matrix = einsum("bmd,bnd->mn", jac * weights[:, None, None], jac)
-    of_forces = jnp.zeros_like(matrix) if forces is None else matrix
+    of_forces = jnp.zeros(()) if forces is None else matrix
     if not kind[1]:
         of_forces = einsum("bmd,bnd->mn", jac * both[:, None, None], jac)
     return Equations(
@@ -176,18 +177,16 @@ class LinearSolution(eqx.Module):
 
     Attributes:
         coefficients: $c$; 0 where a feature is constant, and as held where unbounded.
-        inverse: The inverse of the matrix.
         ridge: $\lambda$.
-        num_effective: The effective number of parameters, the trace of inverse times H.
+        num_effective: The trace of the inverse of the matrix, times H.
         used: Which features are neither constant nor held.
-        covariance: Of $c$: inverse times squares times inverse.
+        covariance: Of $c$: the inverse times squares times the inverse.
         shares: The weights of score matching and of force matching.
         force_error: The root mean square error of a coordinate of the given forces.
         folds, squares: Sums over the points so far, to which `update` adds.
     """
 
     coefficients: np.ndarray
-    inverse: np.ndarray
     ridge: float
     num_effective: float
     used: np.ndarray
@@ -234,7 +233,7 @@ def solve_linear(
         shares = 1.0, 0.0
         if total.force_weight:
             shares = _shares(folds, features, shape, scatter)
-    found = solve(folds, shares, ridge, features, shape)
+    found, inverse = solve(folds, shares, ridge, features, shape)
     num, numbers = int(found.used.sum()), float(total.count) * size
     if numbers < num or not num:
         raise ValueError(
@@ -243,8 +242,10 @@ def solve_linear(
             "features."
         )
     squares = squares + scatter(found.coefficients, shares)
+    if num > _FEW and len(folds) > 1:  # the others are not held out
+        folds = [folds[0], sum_folds(folds[1:])]
     return dataclasses.replace(
-        found, covariance=found.inverse @ squares @ found.inverse, shares=shares,
+        found, covariance=inverse @ squares @ inverse, shares=shares,
         force_error=total.force_variance(found.coefficients, size) ** 0.5,
         folds=tuple(folds), squares=squares,
     )  # fmt: skip
@@ -260,20 +261,19 @@ def _shares(
 ) -> tuple[float, float]:
     """Return the weights of both objectives: the inverse of what each scatters by."""
     total, size = sum_folds(folds), math.prod(shape)
-    by_forces = solve(folds, (0.0, 1.0), None, features, shape)
-    by_points = solve(folds, (1.0, 0.0), None, features, shape)
+    by_forces, _ = solve(folds, (0.0, 1.0), None, features, shape)
+    by_points, inverse = solve(folds, (1.0, 0.0), None, features, shape)
     # Few forces are fitted too well: then what the points say is their error.
     few = float(total.force_weight) * size < 2 * by_forces.used.sum()
     c = (by_points if few else by_forces).coefficients
     spread = scatter(c, (1.0, 0.0))
-    _check_unit(total, by_points, spread)
-    variance = np.sum(by_points.inverse * spread) / by_points.used.sum()
+    _check_unit(total, by_points.coefficients, inverse @ spread @ inverse)
+    variance = np.sum(inverse * spread) / by_points.used.sum()
     return total.force_variance(c, size) / float(variance), 1.0
 
 
-def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
+def _check_unit(total: Equations, c: np.ndarray, covariance: np.ndarray) -> None:
     """Warn if forces are a multiple of those that the points alone imply."""
-    c, covariance = points.coefficients, points.inverse @ spread @ points.inverse
     implied = c @ total.force_matrix @ c
     by_error = np.sum(total.force_matrix * covariance)
     if by_error >= _UNSURE * implied:
@@ -290,8 +290,8 @@ def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
 def solve(
     folds: Sequence[Equations], shares: tuple[float, float], ridge: float | None,
     features: Any, shape: tuple[int, ...],
-) -> LinearSolution:  # fmt: skip
-    """Solve the equations, with features held that come out unbounded."""
+) -> tuple[LinearSolution, np.ndarray]:  # fmt: skip
+    """Solve the equations, with unbounded features held; return the inverse, too."""
     matrix, vector = sum_folds(folds).combined(shares)
     diagonal, penalties = np.diag(matrix), features.penalties(shape)
     used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)
@@ -307,7 +307,7 @@ def solve(
         worse = used & features.unbounded(found, shape)
         if not worse.any():
             num = float(np.sum(values / (values + ridge)))
-            return LinearSolution(found, inverse, ridge, num, used)
+            return LinearSolution(found, ridge, num, used), inverse
         used, held = used & ~worse, np.where(worse, bounded, held)
 
 

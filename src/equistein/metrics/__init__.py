@@ -6,7 +6,6 @@ from equistein.metrics._annealed_importance_sampling import (
 )
 from equistein.metrics._classification import (
     accuracy as accuracy,
-    auroc as auroc,
     expected_calibration_error as expected_calibration_error,
     outlier_scores as outlier_scores,
     typicality as typicality,
@@ -37,7 +36,6 @@ from equistein.metrics._molecules import (
     force_errors as force_errors,
     score_molecules as score_molecules,
     shared_bonds as shared_bonds,
-    stable_atoms as stable_atoms,
 )
 from equistein.metrics._noise_contrastive import (
     noise_contrastive_estimation as noise_contrastive_estimation,

@@ -73,21 +73,6 @@ def _gaps(confidence, right, num_bins) -> Scalar:
 
 @check_finite_arguments
 @eqx.filter_jit
-def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
-    """Return the chance that a point of the data scores higher than another point.
-
-    The area under the receiver operating characteristic. A tie counts half; a useless
-    score has 0.5.
-    """
-    ordered = jnp.sort(outside)
-    below = jnp.searchsorted(ordered, inside, side="left")
-    not_above = jnp.searchsorted(ordered, inside, side="right")
-    wins = 0.5 * (below + not_above).astype(inside.dtype)
-    return nan_unless(are_numbers(inside, outside), jnp.mean(wins) / len(outside))
-
-
-@check_finite_arguments
-@eqx.filter_jit
 def outlier_scores(
     energy: AbstractEnergy, points: Particles
 ) -> dict[str, Float[Array, " n"]]:

@@ -68,7 +68,9 @@ def check_coverage(
     of = lambda rows: -np.einsum("ij,ij->i", rows @ distances, rows) / num**2
     distance, others = of(signs[None])[0], of(mixed)
     p_value = (1 + np.sum(others >= distance)) / (1 + _PERMUTATIONS)
-    gap = _log_z_gap(samples.summary, other_samples.summary)
+    both = samples.summary, other_samples.summary
+    of_both = lambda name: [float(each.get(name, np.nan)) for each in both]
+    gap = np.ptp(of_both("log_z")) / max(np.linalg.norm(of_both("log_z_error")), 1e-30)
     texts = []
     if p_value < _UNLIKELY:
         texts.append(
@@ -92,13 +94,6 @@ def _points(samples: Samples, group: AbstractGroup | None) -> np.ndarray:
     if group is not None:
         points = jax.jit(jax.vmap(group.canonicalize))(points)
     return np.asarray(points, float).reshape(len(points), -1)
-
-
-def _log_z_gap(first: dict[str, Any], second: dict[str, Any]) -> float:
-    """Return how many standard errors two estimates of log Z are apart, or NaN."""
-    of = lambda name: [float(each.get(name, np.nan)) for each in (first, second)]
-    gap, error = np.ptp(of("log_z")), np.linalg.norm(of("log_z_error"))
-    return float(gap / max(error, 1e-30))
 
 
 @check_finite_arguments

@@ -65,17 +65,6 @@ def bond_orders(
 
 
 @check_arguments
-def stable_atoms(
-    symbols: Sequence[str], positions: Float[np.ndarray, "*molecule atom 3"]
-) -> np.ndarray:
-    """Return which atoms have bonds that sum to their valence, as by `bond_orders`.
-
-    A molecule is stable if all of its atoms are.
-    """
-    return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
-
-
-@check_arguments
 def score_molecules(
     symbols: Sequence[str],
     positions: np.ndarray,
@@ -100,7 +89,7 @@ def score_molecules(
     if not len(positions):
         raise ValueError("`score_molecules` needs `positions` of at least one.")
     if set(symbols) <= set(VALENCES):
-        stable = stable_atoms(symbols, positions)
+        stable = bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
         scores["atom_stability"] = float(stable.mean())
         scores["molecule_stability"] = float(stable.all(axis=1).mean())
     if not has_rdkit():

@@ -254,8 +254,7 @@ class ComparedModel:
         step, project = made.sampler.inner.step_size, linear.group.project
         generator = SamplingGenerator(
             MALA(step, num_adapt=_STEPS // 2, project=project),
-            SamplesOf(dataclasses.replace(linear, solutions=(), about={})),
-            num_steps=_STEPS, num_at_once=made.num_at_once,
+            SamplesOf(linear), num_steps=_STEPS, num_at_once=made.num_at_once,
         )  # fmt: skip
         return dataclasses.replace(
             self.graph, generator=generator,

@@ -256,7 +256,7 @@ def _key(
     part = "entries" if kind == "energy" else "vectors"
     keys = dict.fromkeys(key for frame in frames for key in getattr(frame, part))
     found = [k for k in keys if kind == "forces" or LIKELY.search(k.lower())]
-    found = [key for key in found if "unit" not in key.lower()]
+    found = [key for key in found if not re.search("unit|velo|mom", key.lower())]
     names = {"energy", "energies"} if kind == "energy" else {"force", "forces"}
     names |= {kind[0]} if ending == ".npz" else set()  # as in MD17
     words = {key: set(re.split("[^a-z]+", key.lower())) for key in found}
@@ -266,6 +266,8 @@ def _key(
         raise ValueError(f"{kind}: {' or '.join(usual)}? Choose by --{kind}-key.")
     if given is not None and given not in keys:
         raise ValueError(f"--{kind}-key {given!r} is none of {', '.join(keys)}.")
+    if re.search("per_?atom", given or "", re.I):
+        raise ValueError(f"--{kind}-key {given!r} is of each atom: write the sums.")
     others = ", ".join([key for key in found if key not in usual][:9])
     notes += [f"Found, and not read: {others} (--{kind}-key chooses)."] * bool(others)
     return usual[0] if usual else None

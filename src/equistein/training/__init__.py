@@ -36,6 +36,7 @@ from equistein.training._generators import (
 from equistein.training._initial import (
     AbstractInitial as AbstractInitial,
     Box as Box,
+    DataPoints as DataPoints,
     Normals as Normals,
 )
 from equistein.training._loop import Monitor as Monitor

@@ -216,8 +216,9 @@ def update(fitted: Fitted, more: Any, **known: Any) -> Fitted:
         raise ValueError("Only a fit by `fit_linear`, without classes, is updated.")
     if known["forces"] is not None and not (first.shares[1] and not fitted.noise):
         raise ValueError("`forces` need a first fit that had some: fit all together.")
-    ridge, num = known.pop("ridge"), sum(int(fold.count) for fold in first.folds)
-    group, num_folds = fitted.energy.group, len(first.folds)
+    ridge, counts = known.pop("ridge"), [float(fold.count) for fold in first.folds]
+    num, group = int(sum(counts)), fitted.energy.group
+    num_folds = round(num / counts[0])  # some of them may be one by now
     source = LinearData(group, more, fitted.noise, num_folds, jr.key(num))
     source.add(**known)
     return _solved(fitted, source, ridge=ridge)

@@ -166,9 +166,7 @@ class Fitted(eqx.Module):
         from equistein.training._moment_matching import match_moments
 
         if len(self.solutions) != 1:
-            raise ValueError(
-                "Moments are matched of a fit by `fit_linear`, no classes."
-            )
+            raise ValueError("Moments need a fit by `fit_linear`, without classes.")
         check_integers("`match_moments`", num_samples=num_samples)
         return match_moments(self, key, data, weights, num_samples)
 
@@ -220,7 +218,9 @@ class SamplesOf(AbstractInitial):
     group: AbstractGroup
 
     def __init__(self, fitted: Fitted):
-        self.fitted, self.group, reference = fitted, fitted.group, fitted.reference
+        # Without sums over its data, which may be large in a file.
+        self.fitted = dataclasses.replace(fitted, solutions=(), about={})
+        self.group, reference = fitted.group, fitted.reference
         self.center, self.reach = reference.center, jnp.asarray(2 * reference.scale)
 
     @accept_integer_key

@@ -59,6 +59,24 @@ class Box(AbstractInitial):
         return jax.vmap(self.group.project)(self.center[None] + self.reach * offset)
 
 
+@check_arguments
+class DataPoints(AbstractInitial):
+    """Points of the data, for chains that cross between basins by themselves."""
+
+    points: Float[Array, "point *shape"]
+    center: Float[Array, "..."]
+    reach: Scalar
+    group: AbstractGroup
+
+    def __init__(self, data: Particles, group: AbstractGroup):
+        self.points, self.group = jnp.asarray(group.project_points(data)), group
+        self.center, self.reach = _center_and_reach(self.points, group)
+
+    @accept_integer_key
+    def sample(self, key: Key, num: int, label: Any = None) -> Particles:
+        return self.points[jr.randint(key, (num,), 0, len(self.points))]
+
+
 def _center_and_reach(points: Any, group: AbstractGroup) -> tuple[Point, Scalar]:
     values = np.asarray(points)
     center = values.mean(axis=0) if group.order == 1 else np.zeros_like(values[0])

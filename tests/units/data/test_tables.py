@@ -237,3 +237,30 @@ def test_what_a_comma_means_is_asked(file):
     assert np.allclose(table.points, [[1.5, 2], [3, 4.5]])
     table = read_table(file("x:y\n1:2\n3:4\n"), sep=":")
     assert table.columns == ("x", "y")
+
+
+def test_rows_that_look_like_comments_are_told(file):
+    rows = "".join(f"{name},0.{i},0.5\n" for i in range(3) for name in ("@a", "b"))
+    table = read_table(file(f"tag,x,y\n{rows}"), class_column="tag")
+    assert len(table.points) == 3
+    assert "3 rows are left out as comments" in "".join(table.notes)
+    table = read_table(file("# a, b\nx,y\n1,2\n# warm-up ends\n3,4\n"))
+    assert not table.notes
+
+
+def test_classes_without_a_name_are_told_and_spaces_make_no_class(file):
+    table = read_table(file("x,ion\n1,NA\n2,K \n3,K\n"), class_column="ion")
+    assert table.classes == ("K",)
+    assert "1 rows have no class" in "".join(table.notes)
+
+
+def test_an_index_of_parquet_that_has_a_name_is_a_column(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [0.5, 1.5, 2.5], "y": [1.0, 0.0, 3.0]})
+    frame.set_index("x").to_parquet(tmp_path / "named.parquet")
+    assert read_table(tmp_path / "named.parquet").columns == ("x", "y")
+
+
+def test_decimal_commas_after_a_zero_are_no_thousands(file):
+    table = read_table(file("x;y\n0,346;0,822\n0,125;0,500\n"))
+    assert np.allclose(table.points, [[0.346, 0.822], [0.125, 0.5]])

@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
 
-from equistein.metrics import bond_orders, score_molecules, stable_atoms
-from equistein.molecules import symbols_of
+from equistein.metrics import bond_orders, score_molecules
+from equistein.molecules import symbols_of, valences_of
 
 AUTHORS = tuple("CCCOCC" + 8 * "H")
 METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63
+
+
+def stable_atoms(symbols, positions):
+    return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
 
 
 def order(first, second, length):
@@ -60,9 +64,8 @@ def test_one_atom_off_spoils_itself_and_its_neighbour():
 
 
 def test_an_element_that_is_not_in_the_table_is_named():
-    for function in (bond_orders, stable_atoms):
-        with pytest.raises(ValueError, match="Cl, S have several"):
-            function(["C", "S", "Cl"], np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="Cl, S have several"):
+        bond_orders(["C", "S", "Cl"], np.zeros((3, 3)))
 
 
 def test_all_of_qm9_is_stable(qm9_folder):
