@@ -37,7 +37,7 @@ def test_each_kind_of_outliers_has_its_own_scores(key):
         areas = [found[f"auroc_{name}_typicality"]]
         for score, values in inside.items():
             areas.append(found[f"auroc_{name}_{score}"])
-            pairs = values[:, None] > outside[score]  # no two are equal
+            pairs = values[:, None] > outside[score][None]  # no two are equal
             assert np.isclose(areas[-1], np.mean(pairs))
         assert found[f"auroc_{name}_best"] == max(areas)
 
