@@ -175,6 +175,8 @@ def _molecules(
         raise ValueError(f"it has no {wanted} (--formula), but {has}.")
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
     notes += ["The CELL of i-PI is not read: if it counts, give `Lattice`."] * of_i_pi
+    unread = filter(re.compile("(?i)temperature|weights?$").match, frames[0].entries)
+    notes += [f"{key} is not read: --kelvin, and equal weights." for key in unread]
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
     _check_cells([frame for frame, _ in chosen])

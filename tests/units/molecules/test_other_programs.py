@@ -54,6 +54,12 @@ def test_keys_are_found(energy, forces, read):
     assert energy.split()[-1] in " ".join(molecules.notes)
 
 
+def test_a_temperature_and_weights_are_told(read):
+    notes = " ".join(read(extended("Temperature=500 weight=2")).notes)
+    assert "Temperature is not read" in notes
+    assert "weight is not read" in notes
+
+
 def test_keys_that_are_ambiguous_are_chosen_by_options(read):
     text = extended("dft_energy=-1 MACE_energy=-2 kinetic_energy=3")
     with pytest.raises(XYZError, match="dft_energy or MACE_energy.*--energy-key"):
