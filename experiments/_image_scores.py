@@ -219,10 +219,9 @@ def detection(
     ends = np.cumsum([len(part) for part in sets_of.values()])[:-1]
     parts = {score: jnp.split(values, ends) for score, values in scores.items()}
     numbers = {}
-    for index, name in enumerate(sets.outliers, start=1):
-        num_pairs = len(sets_of["test"]) * len(sets_of[name])
-        wins = {k: mannwhitneyu(v[0], v[index]).statistic for k, v in parts.items()}
-        areas = {score: num / num_pairs for score, num in wins.items()}
+    for i, name in enumerate(sets.outliers, start=1):
+        num = len(sets_of["test"]) * len(sets_of[name])  # pairs
+        areas = {k: mannwhitneyu(v[0], v[i]).statistic / num for k, v in parts.items()}
         numbers |= {f"auroc_{name}_{score}": area for score, area in areas.items()}
         numbers[f"auroc_{name}_best"] = max(map(float, areas.values()))
     return numbers

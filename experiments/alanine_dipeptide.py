@@ -15,7 +15,7 @@ from scipy.spatial.distance import jensenshannon
 from equistein import plotting
 from equistein.bridges import ForceField, from_openmm
 from equistein.diffusion import match_torsions
-from equistein.energies import LinearEnergy
+from equistein.energies import KnownEnergy, LinearEnergy, PairWall
 from equistein.features import Bonded, Concatenated, PairBasis, Torsions
 from equistein.groups import Molecule
 from equistein.metrics import free_energy, FreeEnergy, thermal_averages, virial
@@ -187,7 +187,10 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
             num_gaussians=config.num_gaussians,
         )  # fmt: skip
         features = Concatenated(Bonded(group.bonds, group.atomic_numbers), pairs)
-        energy = LinearEnergy(features)
+        gaps = np.subtract(pairs.most, pairs.least) / 10  # that few frames are beyond
+        least, most = np.array(pairs.least) - gaps, np.array(pairs.most) + gaps
+        wall = PairWall(pairs, tuple(least.tolist()), tuple(most.tolist()))
+        energy = LinearEnergy(features, KnownEnergy(wall, group))
         fitted = fit_linear(trial.key(3), energy, data, forces=score(data))
         fitted = match_torsions(trial.key(4), fitted, data, group)
     else:
@@ -225,21 +228,16 @@ def entries(config: AlanineDipeptideConfig) -> list[Entry]:
         ),
         Entry(
             "linear-forces", lambda trial: learn(config, trial, knows_forces=True),
-            "Functions of each two atoms, fitted to the forces of each frame, too.",
+            "Functions of each two atoms within a wall, fitted to all forces, too.",
             trains=True,
         ),
     ]  # fmt: skip
 
 
-def _first(values: np.ndarray, num: int) -> np.ndarray:
-    """Return the rows of the first seed, of seeds that are joined."""
-    return values.reshape(-1, num, 36)[0]
-
-
 def _draw_maps(config: Any, shown: Shown) -> Any | None:
     """Draw the density of phi and psi of each first seed."""
     found = rows(shown, lambda outcome: outcome.arrays["probabilities"])
-    columns = {k: [(_first(each, 36).T, None, "density")] for k, each in found.items()}
+    columns = {k: [(each[:36].T, None, "density")] for k, each in found.items()}
     return plotting.planar_energies(columns, ["psi over phi"], np.pi, np.pi)
 
 
@@ -247,7 +245,7 @@ def _draw_curves(config: Any, shown: Shown) -> Any | None:
     """Draw the free energy over phi, of each first seed."""
     found = rows(shown, lambda outcome: outcome.arrays.get("over_phi"))
     centers = np.degrees(_EDGES[:-1] + _EDGES[1:]) / 2
-    series = {label: (centers, *_first(each, 2)) for label, each in found.items()}
+    series = {label: (centers, *each[:2]) for label, each in found.items()}
     if not series:
         return None
     return plotting.error_bars(series, "free energy / kT", x_label="phi / degrees")
