@@ -113,7 +113,7 @@ def test_what_is_off_in_a_file_is_warned_of(run, tmp_path, capsys):
 
 
 def test_tables_are_read_by_the_options_of_a_fit(tmp_path, capsys):
-    x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    x = 5 + np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
     with as_users_run_it():
         model = es.models.for_data(
             jr.key(0), es.groups.parse_group("trivial"), jnp.asarray(x),

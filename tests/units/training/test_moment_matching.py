@@ -74,5 +74,5 @@ def test_weights_are_those_of_the_data():
 def test_only_one_solve_has_moments_to_match():
     data, labels = drawn(0, 60), np.arange(60) % 2
     fitted = fit(0, data, labels=labels)
-    with pytest.raises(ValueError, match="no classes"):
+    with pytest.raises(ValueError, match="without classes"):
         fitted.match_moments(jr.key(0), data)
