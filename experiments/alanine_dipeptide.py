@@ -187,7 +187,7 @@ def learn(config: AlanineDipeptideConfig, trial: Trial, knows_forces: bool) -> O
             num_gaussians=config.num_gaussians,
         )  # fmt: skip
         features = Concatenated(Bonded(group.bonds, group.atomic_numbers), pairs)
-        gaps = np.subtract(pairs.most, pairs.least) / 10  # that few frames are beyond
+        gaps = np.subtract(pairs.most, pairs.least) / 10  # few frames lie beyond
         least, most = np.array(pairs.least) - gaps, np.array(pairs.most) + gaps
         wall = PairWall(pairs, tuple(least.tolist()), tuple(most.tolist()))
         energy = LinearEnergy(features, KnownEnergy(wall, group))

@@ -191,9 +191,9 @@ def _text_frame(
     decimal = decimal or _decimal_point(first, rows, sep)
     named, notes = _has_names(first, words, rows, decimal)
     names = words if named else [str(i) for i in range(1, len(words) + 1)]
-    rows_like = [line for line in marked if line.count(sep) == len(words) - 1]
-    if rows_like:
-        text = f"{len(rows_like)} rows are left out as comments, as {rows_like[0]!r}"
+    marked = [line.strip() for line in marked if line.count(sep) == len(words) - 1]
+    if marked:
+        text = f"{len(marked)} rows are left out as comments, as {marked[0]!r}"
         notes.append(f"{text}: put cells that begin so in quotes.")
     if by_commas and sep == "," and (not named or len(words) == 1):
         notes += _decimal_commas(first[named:], named)

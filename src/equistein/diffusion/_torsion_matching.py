@@ -51,7 +51,7 @@ def match_torsions(
         unnormalised models.
     """
     if len(fitted.solutions) != 1:
-        raise ValueError("Torsions are matched of a fit by `fit_linear`, no classes.")
+        raise ValueError("`match_torsions` needs a fit by `fit_linear`, no classes.")
     check_particles(data, "data")
     molecule.check_shape(data.shape[1:])
     if not (bonds := _rotatable_bonds(molecule)):

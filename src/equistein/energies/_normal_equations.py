@@ -173,14 +173,14 @@ def _rows(features, arrays, mesh):
 class LinearSolution(eqx.Module):
     r"""The coefficients of one class.
 
-    $(H + \lambda P\, \mathrm{diag}\, H)\, c = b$, with the penalties P of the features.
+    $M c = b$, with $M = H + \lambda P\, \mathrm{diag}\, H$ and penalties P of features.
 
     Attributes:
         coefficients: $c$; 0 where a feature is constant, and as held where unbounded.
         ridge: $\lambda$.
-        num_effective: The trace of the inverse of the matrix, times H.
+        num_effective: The effective number of parameters, $\mathrm{tr}\, M^{-1} H$.
         used: Which features are neither constant nor held.
-        covariance: Of $c$: the inverse times squares times the inverse.
+        covariance: Of $c$: $M^{-1} S M^{-1}$, with S the squares.
         shares: The weights of score matching and of force matching.
         force_error: The root mean square error of a coordinate of the given forces.
         folds, squares: Sums over the points so far, to which `update` adds.
@@ -291,7 +291,7 @@ def solve(
     folds: Sequence[Equations], shares: tuple[float, float], ridge: float | None,
     features: Any, shape: tuple[int, ...],
 ) -> tuple[LinearSolution, np.ndarray]:  # fmt: skip
-    """Solve the equations, with unbounded features held; return the inverse, too."""
+    """Solve the equations, with unbounded features held; also return $M^{-1}$."""
     matrix, vector = sum_folds(folds).combined(shares)
     diagonal, penalties = np.diag(matrix), features.penalties(shape)
     used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)

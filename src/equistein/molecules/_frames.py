@@ -176,7 +176,7 @@ def _molecules(
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
     notes += ["The CELL of i-PI is not read: if it counts, give `Lattice`."] * of_i_pi
     unread = filter(re.compile("(?i)temperature|weights?$").match, frames[0].entries)
-    notes += [f"{key} is not read: --kelvin, and equal weights." for key in unread]
+    notes += [f"{key} is not read: give --kelvin. Weights are 1." for key in unread]
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
     _check_cells([frame for frame, _ in chosen])
