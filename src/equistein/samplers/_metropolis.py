@@ -87,8 +87,9 @@ class AbstractMetropolis(AbstractMarkovChains):
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
         pick = lambda new, old: jnp.where(uniforms[0] < chance, new, old)
         if metric is None:
-            sizes = [jnp.max(jnp.abs(w.point)) for w in (proposal, walker)]
-            near = sizes[0] < _DIVERGED * sizes[1]
+            # Sums are NaN if any is, which compiled maxima may not be.
+            sizes = [jnp.sum(w.point**2) for w in (proposal, walker)]
+            near = sizes[0] < _DIVERGED**2 * sizes[1]
         else:
             near = jnp.mean(metric.whiten(proposal.point) ** 2) < _FAR**2
         spent = jnp.full((), self.num_leapfrogs, int)
