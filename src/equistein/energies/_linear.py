@@ -98,12 +98,12 @@ class LinearEnergy(AbstractEnergy):
 
 
 class PairWall(eqx.Module):
-    r"""A log density that keeps each distance in the range that the data have.
+    r"""A log density that keeps each distance within, or near, the range of the data.
 
     $$\log p(x) = -100 \sum_{ij} \bigl( \delta_{ij} / (b_{ij} - a_{ij}) \bigr)^2$$
 
     with $\delta$ how far a distance is outside the range $[a, b]$ of its pair: what
-    they never saw is unlikely, whatever functions that end there add up to.
+    lies far beyond is unlikely, whatever functions that end there add up to.
     """
 
     basis: PairBasis  # whose distances, in its order
