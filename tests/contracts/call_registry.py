@@ -1,7 +1,9 @@
 """A right call of each public function and class that takes arguments, in small."""
 
+import dataclasses
 import inspect
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -31,10 +33,17 @@ def forces(x):
     return 0.5 * (x**2).sum((1, 2)), -x
 
 
-LADDER = es.run(
-    0, es.ParallelTempering(es.MALA(), (1.0, 0.5), num_adapt=0), log_density, X,
-    num_steps=2, check=False,
-)  # fmt: skip
+def ladder_at(points):
+    """Return samples of tempering at some points, for which nothing is compiled."""
+    sampler = es.ParallelTempering(es.MALA(), (1.0, 0.5), num_adapt=0)
+    state = jax.eval_shape(lambda: sampler.init(points, log_density))
+    state = jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), state)
+    betas = np.array([1.0, 0.5])
+    state = dataclasses.replace(state, inverse_temperatures=betas)
+    return es.Samples(points, {}, 0, False, state)
+
+
+LADDER = ladder_at(X)
 PLAIN = es.energies.PlainEnergy(
     es.networks.FeatureNetwork(
         es.networks.MLP(1, widths=(4,), key=jr.key(0)), es.features.Radius(), X

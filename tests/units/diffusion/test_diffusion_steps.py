@@ -76,7 +76,7 @@ def run(key, energy, steps, start):
     return steps.run(key, energy, start)
 
 
-def width_at_the_end(key, steps, num=4_000):
+def width_at_the_end(key, steps, num=2_000):
     """Return the mean squared coordinate at the end, in units of what is right."""
     energy = normal_energy()
     start = energy.start(key, num, (3, 3))
@@ -92,14 +92,14 @@ def width_at_the_end(key, steps, num=4_000):
 )
 def test_particles_end_with_the_variance_of_a_normal_density(langevin, key):
     steps = steps_of(normal_energy(), langevin * 0.25)
-    error = np.sqrt(2 / (6 * 4_000))
+    error = np.sqrt(2 / (6 * 2_000))
     assert abs(width_at_the_end(key, steps) - 1) < 4 * error + 0.01
 
 
 def test_particles_end_as_cold_as_the_temperature(key):
     """At 1 they have the variance of the density, by the test above."""
     steps = steps_of(normal_energy(), 0.25, temperature=0.5)
-    error = np.sqrt(2 / (6 * 4_000))
+    error = np.sqrt(2 / (6 * 2_000))
     assert abs(width_at_the_end(key, steps) / 0.5 - 1) < 4 * error + 0.05
 
 
@@ -116,7 +116,7 @@ def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
 def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key):
     energy = normal_energy()
     wide, noise = float(energy.scale**2), float(energy.sigma_min**2)
-    error = 4 * np.sqrt(2 / (6 * 4_000)) + 0.01
+    error = 4 * np.sqrt(2 / (6 * 2_000)) + 0.01
     share = noise / (wide + noise)
     widths = {"mean": 1 - share, "flow": (1 - share / 2) ** 2 / (1 - share)}
     for ending, expected in widths.items():

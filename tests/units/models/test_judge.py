@@ -50,7 +50,7 @@ def verdict(energy, points, start=None, **options):
     dataset = Dataset(points, None, group, num_held_out=len(points) // 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)
-        model = judge(jr.key(2), fitted, dataset, num_samples=6, ais_steps=300)[0]
+        model = judge(jr.key(2), fitted, dataset, num_samples=6, ais_steps=100)[0]
     texts = [event["text"] for event in model["model"].events]
     return " ".join(texts), model["model"].metrics["gain_over_normal"]
 
@@ -58,7 +58,7 @@ def verdict(energy, points, start=None, **options):
 @pytest.mark.usefixtures("single_precision")
 def test_an_energy_that_is_no_better_than_a_normal_distribution_is_told():
     target = RotatedGaussians(Cyclic(4))
-    points = target.sample(jr.key(0), 400)
+    points = target.sample(jr.key(0), 200)
     right = KnownEnergy(target.log_density, Cyclic(4))
     text, gain = verdict(right, points)
     assert "adds nothing" not in text

@@ -79,6 +79,7 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     assert error_of_share(broken) > 4.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_right", [True, False])
 def test_pilots_go_on_until_they_spread_no_more(is_right, monkeypatch, fresh_code):
     def banana(point):  # y has a width of 14.3
