@@ -336,7 +336,7 @@ def test_densities_keep_their_narrowest_directions(key):
 
 def test_waves_are_added_to_the_normal_distribution_of_the_data(key):
     mixing = jnp.array([[2.0, 0.0], [1.9, 0.3]])  # a narrow direction, aslant
-    points = jr.normal(key, (3_000, 2)) @ mixing.T
+    points = jr.normal(key, (1_500, 2)) @ mixing.T
     settings = LinearSettings(num_waves=20, moment_samples=0)
     fitted = for_data(key, Trivial(), points, settings=settings).fit(key, points)
     right = -jnp.linalg.solve(mixing @ mixing.T, points.T).T
