@@ -30,10 +30,10 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
             f"shape {particles.shape}. Stack the points on axis 0; points on the line "
             "have shape (1,)."
         )
-    if not jnp.issubdtype(particles.dtype, jnp.floating):
+    if particles.dtype not in (jnp.float32, jnp.float64):
         raise ValueError(
-            f"`{name}` must be floating point, but got {particles.dtype}: use "
-            f"{name}.astype(float)."
+            f"`{name}` must be single or double precision floating point, but got "
+            f"{particles.dtype}: use {name}.astype(float)."
         )
     if isinstance(particles, Tracer):
         return particles

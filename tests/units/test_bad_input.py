@@ -34,6 +34,7 @@ def run(log_density=bowl, particles=START, sampler=SAMPLER, **options):
         (3.0, r"got shape \(\)"),
         (jnp.zeros((4, 2), int), "floating point, but got int64.*astype"),
         (np.zeros((4, 2), complex), "floating point, but got complex"),
+        (jnp.zeros((4, 2), jnp.float16), "double precision .*, but got float16"),
         ("particles", "array of numbers"),
         (START.at[2, 1].set(jnp.nan), "finite, but 1 of 4 are not.* index 2"),
         (START.at[1].set(jnp.inf), "finite, but 1 of 4 are not.* index 1"),

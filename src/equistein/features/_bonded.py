@@ -62,8 +62,9 @@ class Bonded(AbstractInternalCoordinates):
 
     def terms(self) -> list[Term]:
         step = 2 if self.molecule.reflections else 1
+        bonds = np.array(self.molecule.bonds)
         terms: list[Term] = [
-            (_length, np.array(self.molecule.bonds)),
+            (lambda ends: jnp.append(length(ends), length(ends) ** 2), bonds),
             (_angle, self.angles()),
             (lambda atoms: _volume(atoms)[step - 1 :], self.centers()),
             (lambda atoms: waves(atoms, _PERIODICITIES)[::step], self.torsions()),
@@ -132,11 +133,6 @@ class Bonded(AbstractInternalCoordinates):
             if i != k and m != j and i != m
         ]
         return np.array(found, int).reshape(-1, 4)
-
-
-def _length(ends: Float[Array, "2 3"]) -> Float[Array, " function"]:
-    r = length(ends)
-    return jnp.concatenate([r, r**2])
 
 
 def _angle(atoms: Float[Array, "3 3"]) -> Float[Array, " function"]:

@@ -103,6 +103,8 @@ def _worst(
     evaluated = _evaluate(log_density, group, points)
     elements, before, after, violations = jax.tree.map(np.asarray, evaluated)
     _check_axioms(group, violations)
+    if not np.any(np.isfinite(before)):
+        raise ValueError("The density is finite at none of the `points`: give others.")
     with np.errstate(invalid="ignore"):  # of infinities
         error = np.abs(after - before[None, :])
         finite = np.where(np.isfinite(before), before, 0.0)

@@ -77,10 +77,13 @@ class Preconditioner(eqx.Module):
                 "Preconditioner needs `points` of shape (n, dim), but got "
                 f"{points.shape}. Flatten each point."
             )
-        widths = jnp.std(points, axis=0)
+        weights = jnp.ones(len(points), points.dtype)
+        center = jnp.sum(weights[:, None] * points, axis=0) / jnp.sum(weights)
+        gaps = points - center[None]
+        widths = jnp.sqrt(matmul(weights, gaps**2) / jnp.sum(weights))
         most = jnp.max(widths)
         widths = jnp.maximum(widths, _NARROW * jnp.where(most > 0, most, 1))
-        return cls.unit(jnp.mean(points, axis=0)).scaled(widths)
+        return cls.unit(center).scaled(widths)
 
     @classmethod
     def of_subspace(

@@ -53,9 +53,9 @@ def check_coverage(
             "`check_coverage` compares two runs: give one of several, as `samples[0]`."
         )
     first, second = (_points(s, group) for s in (samples, other_samples))
-    if first.shape[1:] != second.shape[1:] or min(len(first), len(second)) < 2:
-        raise ValueError(
-            "`check_coverage` needs two or more particles of one shape in both runs, "
+    if first.shape[1:] != second.shape[1:] or min(len(first), len(second)) < 5:
+        raise ValueError(  # the least probability of so few permutations is .008
+            "`check_coverage` needs five or more particles of one shape in both runs, "
             f"but got {first.shape} and {second.shape}."
         )
     rng, num = np.random.default_rng(0), min(len(first), len(second), _MOST)

@@ -110,10 +110,10 @@ class Wrapped(AbstractConstraint):
     low: float
 
     def __init__(self, period: float, low: float = 0.0):
-        if not 0 < period < math.inf:
+        if not (0 < period < math.inf and math.isfinite(low)):
             raise ValueError(
-                f"a period must be > 0 and finite, but got {period!r}. Leave out what "
-                "is not periodic."
+                f"a period must be > 0 and finite, `low` finite, but got {period!r} "
+                f"and {low!r}. Leave out what is not periodic."
             )
         self.length, self.low = float(period), float(low)
 

@@ -93,7 +93,7 @@ def _as_written(function: Callable[..., Any]) -> Callable[..., Any]:
 @_as_written
 def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
     """Return the latent sites of a draw of the prior, by name."""
-    from numpyro import handlers
+    from numpyro import distributions, handlers
 
     try:
         trace = handlers.trace(handlers.seed(model, key)).get_trace(*args, **kwargs)
@@ -114,6 +114,9 @@ def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
     if not sites:
         raise ValueError("the model has no latent site: there is nothing to sample.")
     for name, site in sites.items():
+        law = getattr(site["fn"], "base_dist", site["fn"])
+        if isinstance(law, distributions.Delta):
+            raise ValueError(f"the site '{name}' has one value: give that, not Delta.")
         if site["fn"].support.is_discrete:
             raise ValueError(
                 f"the site '{name}' is discrete. Marginalise it: for the labels of a "

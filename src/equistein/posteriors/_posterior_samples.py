@@ -117,7 +117,8 @@ class PosteriorSamples(eqx.Module):
             return parts[0]
         if jnp.any(jnp.hypot(parts[0], parts[1]) < _SHORT):
             warn_of_samples(f"'{name}' is spread over its circle: it has no mean.")
-        return jnp.arctan2(parts[1], parts[0]) * (period / (2 * jnp.pi)) % period
+        angle = jnp.arctan2(parts[1], parts[0]) * (period / (2 * jnp.pi))
+        return parameters.constraints[where].forward(angle)
 
 
 def invariants_of(
@@ -142,6 +143,8 @@ def worst_r_hat(invariants: dict[str, Array]) -> tuple[float, str]:
     worst = (1.0, "")
     for name, x in invariants.items():
         columns = np.moveaxis(np.asarray(x).reshape(*x.shape[:2], -1), -1, 0)
+        if not np.all(np.isfinite(columns)):
+            return np.inf, name
         if x.shape[1] >= _FEWEST:
             worst = max(worst, (max(map(split_r_hat, columns)), name))
     return worst

@@ -97,11 +97,11 @@ def swap_neighbors(
     replicas: Replicas,
     betas: Float[Array, " temperature"],
     parity: Int[Array, ""],
-) -> tuple[Replicas, Float[Array, " pair"], Bool[Array, " pair"]]:
+) -> tuple[Replicas, Float[Array, " pair"], Float[Array, " pair"]]:
     """Swap neighbors whose colder temperature has an even, or an odd, number.
 
     Returns the replicas, the probability that each pair refused, averaged over the
-    chains, and which pairs were asked.
+    chains, and 1 for each pair that was asked, 0 for others.
     """
     chances = swap_chances(replicas.walker, betas)
     due = jnp.arange(len(chances)) % 2 == parity
@@ -115,7 +115,8 @@ def swap_neighbors(
         return jnp.where(wide(takes_hotter), jnp.roll(leaf, -1, axis=0), colder)
 
     replicas = jax.tree.map(reorder, replicas)
-    return _note_arrivals(replicas), 1 - jnp.mean(chances, axis=1), due
+    asked = due.astype(chances.dtype)
+    return _note_arrivals(replicas), 1 - jnp.mean(chances, axis=1), asked
 
 
 def swap_chances(
@@ -183,14 +184,6 @@ class PathStatistics(eqx.Module):
         new = gaps * ratio[1:] - offsets, offsets - gaps * ratio[:-1]
         add = lambda old, x: jnp.logaddexp(old, jax.nn.log_sigmoid(x))
         return dataclasses.replace(self, sums=tuple(map(add, self.sums, new)))
-
-    def with_swaps(
-        self, rejected: Float[Array, " pair"], due: Bool[Array, " pair"]
-    ) -> "PathStatistics":
-        """Return the statistics with another step's swaps."""
-        asked = due.astype(self.asked.dtype)
-        both = (self.rejected + asked * rejected, self.asked + asked)
-        return eqx.tree_at(lambda s: (s.rejected, s.asked), self, both)
 
     @property
     def rejections(self) -> Any:

@@ -190,7 +190,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             statistics = statistics.with_walkers(walkers, betas)
         replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
         replicas, rejected, asked = swap_neighbors(swap_key, replicas, betas, step % 2)
-        statistics = statistics.with_swaps(rejected, asked)
+        sums = (statistics.rejected + asked * rejected, statistics.asked + asked)
+        statistics = eqx.tree_at(lambda s: (s.rejected, s.asked), statistics, sums)
         rejections, x = statistics.rejections, replicas.walker.point[0]
         rates = jnp.mean(chances, axis=1)
         parameters = jax.vmap(self.inner.learn, (0, 0, 0, None, None))(

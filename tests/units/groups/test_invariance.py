@@ -197,6 +197,11 @@ def test_single_precision_is_allowed_its_rounding(key):
     es.check_invariance(lambda x: 1e4 * bowl(x), Cyclic(5), x)
 
 
+def test_a_density_that_is_finite_nowhere_is_not_invariant():
+    with pytest.raises(ValueError, match="finite at none"):
+        es.check_invariance(lambda x: jnp.nan * x[0], Cyclic(4), jnp.ones((4, 2)))
+
+
 def test_an_action_must_keep_the_shape(key):
     class Shorter(Rotations):
         def act(self, element, point):

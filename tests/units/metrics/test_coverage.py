@@ -54,3 +54,5 @@ def test_other_shapes_are_refused(key):
     x = jr.normal(key, (8, 2))
     with pytest.raises(ValueError, match="one shape"):
         es.check_coverage(samples(x), samples(x[:, :1]))
+    with pytest.raises(ValueError, match="five or more"):  # else nothing is unlikely
+        es.check_coverage(samples(x[:4]), samples(x[:4] + 100))

@@ -106,6 +106,10 @@ def improper():
     numpyro.sample("x", dist.ImproperUniform(constraints.real, (), ()))
 
 
+def fixed():
+    numpyro.sample("x", dist.Delta(jnp.ones(3)).to_event(1))
+
+
 def depends():
     top = numpyro.sample("top", dist.Exponential(1.0))
     numpyro.sample("x", dist.Uniform(0.0, top))
@@ -122,6 +126,7 @@ def nothing():
         (ordered, "'locs' is ordered"),
         (improper, "cannot be drawn from"),
         (depends, "the support of the site 'x' depends on another site"),
+        (fixed, "the site 'x' has one value"),
         (nothing, "the model has no latent site"),
     ],
 )
