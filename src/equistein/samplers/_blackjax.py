@@ -77,7 +77,7 @@ class BlackJAXChains(AbstractMarkovChains):
                 ends = info.trajectory_leftmost_state, info.trajectory_rightmost_state
             else:
                 ends = (info.proposal,)
-            undefined = [jnp.isnan(jnp.asarray(end.logdensity)) for end in ends]
+            undefined = [~(jnp.asarray(end.logdensity) < jnp.inf) for end in ends]
             spent = jnp.asarray(info.num_integration_steps).astype(int)
             if self.algorithm == "adjusted_mclmc":  # whose integrator takes two a step
                 spent = 2 * spent

@@ -44,7 +44,7 @@ Move: TypeAlias = tuple[
     PathWalker, Float[Array, "*chain"], Int[Array, "*chain"], Bool[Array, "*chain"]
 ]
 """The walker after a move, the probability of acceptance, the evaluations of the score
-that it took, and whether the log density at the proposal was not NaN."""
+that it took, and whether the log density at the proposal was neither NaN nor inf."""
 
 
 class ChainParameters(eqx.Module):

@@ -25,9 +25,9 @@ class Samples(eqx.Module):
         particles: The final particles, stacked on axis 0; trees, if they began so.
         history: Arrays with one entry a recorded step: `step`, its number from 1, and
             the sampler's info, such as `evaluations`, the scores taken at each particle
-            so far, `undefined`, the proposals of that step at which the log density
-            is NaN, and norms, root mean squares over the particles; with `keep`, also
-            `particles`. A run that ended before others repeats its last entry.
+            so far, `undefined`, the proposals of that step at which the log density is
+            NaN or inf, and norms, root mean squares over the particles; with `keep`,
+            also `particles`. A run that ended before others repeats its last entry.
         num_steps: The number of steps of this run; `step` also counts earlier runs.
         converged: Whether the update fell below the tolerance.
         state: The sampler's final state; pass it to `run` to continue.

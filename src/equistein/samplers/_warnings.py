@@ -121,7 +121,7 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> Iterator[str]:
     undefined = history.get("undefined", np.zeros(0))
     if np.any(undefined):
         yield (
-            f"`log_density` was NaN at {int(np.sum(undefined))} proposals in "
+            f"`log_density` was NaN or inf at {int(np.sum(undefined))} proposals in "
             f"{len(undefined)} recorded steps: return -inf where the density is zero, "
             "and mend it elsewhere."
         )

@@ -55,10 +55,10 @@ SVGD = es.SVGD(es.kernels.Equivariant(es.kernels.RBF(1.0), es.groups.Cyclic(4)),
 DOUBTED = {
     "stuck": (es.MALA(1e6), normal, {}, "of proposals were accepted", MALA),
     "drifting": (es.Langevin(10.0), improper, {}, "of the density finite", MALA),
-    "undefined": (MALA, outside_nan, {}, "`log_density` was NaN at", None),
+    "undefined": (MALA, outside_nan, {}, "`log_density` was NaN or inf at", None),
     "undefined at some temperature": (
         es.ParallelTempering(MALA, [1.0, 0.5], num_adapt=10), outside_nan, {},
-        "`log_density` was NaN at", None,
+        "`log_density` was NaN or inf at", None,
     ),
     "still": (es.Langevin(1e-60), normal, {}, "40 of 40 particles stand", MALA),
     "constant": (es.Langevin(1e-3), constant, {}, "is exactly zero at 40 of 40", None),
@@ -127,7 +127,7 @@ def test_moves_of_blackjax_into_nan_are_told(name):
     blackjax = pytest.importorskip("blackjax")
     algorithm, options = getattr(blackjax, name), ALGORITHMS[name]
     sampler = es.samplers.from_blackjax(algorithm, step_size=0.5, **options)
-    with pytest.warns(es.SamplingWarning, match="`log_density` was NaN at"):
+    with pytest.warns(es.SamplingWarning, match="`log_density` was NaN or inf at"):
         es.run(jr.key(1), sampler, outside_nan, START, num_steps=20)
     assert es.run(jr.key(1), sampler, nowhere_nan, START, num_steps=20).warnings == ()
 
@@ -136,7 +136,7 @@ def test_moves_of_blackjax_into_nan_are_told(name):
 def test_sequential_monte_carlo_counts_moves_to_where_there_is_no_density():
     sampler = es.AnnealedSMC(MALA, num_runs=2, num_moves=2)
     samples = es.run(jr.key(1), sampler, outside_nan, START, num_steps=20)
-    assert any("`log_density` was NaN at" in text for text in samples.warnings)
+    assert any("`log_density` was NaN or inf at" in text for text in samples.warnings)
     sound = es.run(jr.key(1), sampler, nowhere_nan, START, num_steps=20)
     assert not np.any(sound.history["undefined"])
 
