@@ -34,6 +34,10 @@ outside_nan, nowhere_nan = (
 )
 
 
+def with_a_pole(x):
+    return jnp.where(jnp.sum(x**2) > 1, jnp.inf, normal(x))
+
+
 def asymmetric_far_off(x):
     """A density that quarter turns keep near the origin only."""
     return normal(x / 3) + 0.5 * jnp.maximum(x[0] - 2, 0.0)
@@ -56,6 +60,7 @@ DOUBTED = {
     "stuck": (es.MALA(1e6), normal, {}, "of proposals were accepted", MALA),
     "drifting": (es.Langevin(10.0), improper, {}, "of the density finite", MALA),
     "undefined": (MALA, outside_nan, {}, "`log_density` was NaN or inf at", None),
+    "infinite": (MALA, with_a_pole, {}, "`log_density` was NaN or inf at", None),
     "undefined at some temperature": (
         es.ParallelTempering(MALA, [1.0, 0.5], num_adapt=10), outside_nan, {},
         "`log_density` was NaN or inf at", None,
