@@ -50,7 +50,7 @@ _COPIES = 8  # of points, to find the range of blurred ones
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 _MOST_EMBEDDED = 36  # atoms in a cell whose sums over neighbors are features
 _EMBEDDING = (0.5, 2.0, 3.0)
-_BEYOND = 0.1  # of the range of a distance, where its wall begins
+_BEYOND = 0.1  # of its range, where the wall of a molecule's distance begins
 _PART = 10  # of the points, which are kept from training to compare by
 _REPEATS = 8  # of each of them, with noise and with its mirror image
 _DEPENDENT = 1e-9  # of a variance: left by others
@@ -71,7 +71,7 @@ def _wall(group: AbstractCloud, pairs: PairBasis, points: np.ndarray) -> PairWal
     least, most = np.full(len(own), np.inf), np.zeros(len(own))
     np.minimum.at(least, kinds, np.array(pairs.least)[own])
     np.maximum.at(most, kinds, np.array(pairs.most)[own])
-    gaps = _BEYOND * (most - least)  # where other points may be
+    gaps = _BEYOND * (most - least) if isinstance(group, Molecule) else 0.0
     least, most = (least - gaps)[kinds], (most + gaps)[kinds]
     return PairWall(pairs, tuple(least.tolist()), tuple(most.tolist()))
 
