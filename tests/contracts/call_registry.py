@@ -38,8 +38,8 @@ def ladder_at(points):
     sampler = es.ParallelTempering(es.MALA(), (1.0, 0.5), num_adapt=0)
     state = jax.eval_shape(lambda: sampler.init(points, log_density))
     state = jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), state)
-    betas = np.array([1.0, 0.5])
-    state = dataclasses.replace(state, inverse_temperatures=betas)
+    ladder = np.asarray(sampler.inverse_temperatures)
+    state = dataclasses.replace(state, inverse_temperatures=ladder)
     return es.Samples(points, {}, 0, False, state)
 
 

@@ -54,7 +54,7 @@ def check_coverage(
         )
     first, second = (_points(s, group) for s in (samples, other_samples))
     if first.shape[1:] != second.shape[1:] or min(len(first), len(second)) < 5:
-        raise ValueError(  # the least probability of so few permutations is .008
+        raise ValueError(  # of fewer no p-value is below .01
             "`check_coverage` needs five or more particles of one shape in both runs, "
             f"but got {first.shape} and {second.shape}."
         )

@@ -114,9 +114,9 @@ def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
     if not sites:
         raise ValueError("the model has no latent site: there is nothing to sample.")
     for name, site in sites.items():
-        law = getattr(site["fn"], "base_dist", site["fn"])
-        if isinstance(law, distributions.Delta):
-            raise ValueError(f"the site '{name}' has one value: give that, not Delta.")
+        base = getattr(site["fn"], "base_dist", site["fn"])
+        if isinstance(base, distributions.Delta):
+            raise ValueError(f"the site '{name}' has one value: use it, not `Delta`.")
         if site["fn"].support.is_discrete:
             raise ValueError(
                 f"the site '{name}' is discrete. Marginalise it: for the labels of a "

@@ -94,7 +94,7 @@ class AbstractMetropolis(AbstractMarkovChains):
             near = jnp.mean(metric.whiten(proposal.point) ** 2) < _FAR**2
         spent = jnp.full((), self.num_leapfrogs, int)
         walker = jax.tree.map(pick, proposal, walker)
-        return walker, chance, spent, (new_value < jnp.inf) | ~near  # or NaN
+        return walker, chance, spent, (new_value < jnp.inf) | ~near  # NaN is not
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection(type(self).__name__, self.project, shape)
