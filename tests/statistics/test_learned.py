@@ -108,7 +108,7 @@ def test_digits_that_were_learned_upright_are_known_when_turned():
     models = ("plain", "equivariant")
     config = dataclasses.replace(
         images.presets["quick"], models=models, num_seeds=1, num_samples=32,
-        num_monitored=100, classifier_batches=10,
+        num_monitored=100, classifier_batches=10, epochs_digits=5,
     )  # fmt: skip
     stages = images.stages(config, 0)
     plain, mine = (stages[f"{model}@0"]().metrics for model in models)

@@ -3,13 +3,15 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.spatial.distance import cdist
 
+from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments, check_finite_arguments
 from equistein._extras import require
-from equistein.groups import AbstractGroup
+from equistein.groups import AbstractGroup, is_custom
 from equistein.samplers import Samples, warn_of_samples
 
 _MOST = 500  # particles of each run
@@ -30,8 +32,8 @@ class Coverage(NamedTuple):
 
 @check_arguments
 def check_coverage(
-    samples: Samples,
-    other_samples: Samples,
+    samples: Any,
+    other_samples: Any,
     group: AbstractGroup | None = None,
 ) -> Coverage:
     r"""Compare two runs from different starts: both should end in the same modes.
@@ -42,17 +44,19 @@ def check_coverage(
     standard errors apart. Runs that differ give a `SamplingWarning`. Runs that agree
     may both have missed a mode.
 
-    Both are results of `es.run`, with different keys. Modes that elements of `group`
-    map to each other count as one.
+    Both are results of `es.run` or `Posterior.run`, with different keys. Modes that
+    elements of `group` map to each other count as one; a posterior knows its group.
 
     References:
         Székely and Rizzo (2013), Energy statistics.
     """
-    if any(isinstance(s.num_steps, np.ndarray) for s in (samples, other_samples)):
+    runs = [getattr(given, "samples", given) for given in (samples, other_samples)]
+    if any(not isinstance(r, Samples) or np.ndim(r.num_steps) for r in runs):
         raise ValueError(
-            "`check_coverage` compares two runs: give one of several, as `samples[0]`."
+            "`check_coverage` needs two results of `es.run` or `Posterior.run`; of "
+            "several runs give one, as `samples[0]`."
         )
-    first, second = (_points(s, group) for s in (samples, other_samples))
+    first, second = (_points(given, group) for given in (samples, other_samples))
     if first.shape[1:] != second.shape[1:] or min(len(first), len(second)) < 5:
         raise ValueError(  # of fewer no p-value is below .01
             "`check_coverage` needs five or more particles of one shape in both runs, "
@@ -68,8 +72,7 @@ def check_coverage(
     of = lambda rows: -np.einsum("ij,ij->i", rows @ distances, rows) / num**2
     distance, others = of(signs[None])[0], of(mixed)
     p_value = (1 + np.sum(others >= distance)) / (1 + _PERMUTATIONS)
-    both = samples.summary, other_samples.summary
-    of_both = lambda name: [float(each.get(name, np.nan)) for each in both]
+    of_both = lambda name: [float(run.summary.get(name, np.nan)) for run in runs]
     gap = np.ptp(of_both("log_z")) / max(np.linalg.norm(of_both("log_z_error")), 1e-30)
     texts = []
     if p_value < _UNLIKELY:
@@ -87,12 +90,23 @@ def check_coverage(
     return Coverage(float(distance), float(p_value), gap, not texts)
 
 
-def _points(samples: Samples, group: AbstractGroup | None) -> np.ndarray:
+def _points(samples: Any, group: AbstractGroup | None) -> np.ndarray:
+    if not isinstance(samples, Samples):  # last draws, moved by the group at random
+        return np.asarray(samples.points[:, -1], float)
     points: Any = samples.particles
     if not isinstance(points, jax.Array | np.ndarray):  # trees
         points = samples.state.particles
     if group is not None:
-        points = jax.jit(jax.vmap(group.canonicalize))(points)
+        canonicalize, keys = jax.jit(jax.vmap(group.canonicalize)), jr.key(0)
+        moved = jax.vmap(group.act)(group.sample(keys, len(points)), on_device(points))
+        points, others = canonicalize(points), canonicalize(moved)
+        # Representatives may jump at a few points; ours are tested elsewhere.
+        apart = np.median(np.abs(np.asarray(points - others))) > 0.01 * np.std(points)
+        if is_custom(group) and apart:
+            raise ValueError(
+                f"`canonicalize` of {group} must map all points of an orbit to one, "
+                "but gives others after `act`. Correct it."
+            )
     return np.asarray(points, float).reshape(len(points), -1)
 
 

@@ -7,11 +7,14 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.lax import optimization_barrier as barrier
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._types import Scalar
+
+_STRETCH, _LOST = 1.1, 0.05
 
 
 class AbstractConstraint(eqx.Module):
@@ -34,6 +37,14 @@ class AbstractConstraint(eqx.Module):
     def allows(self, value: Float[Array, "*value"]) -> Array:
         """Return whether a finite value satisfies the constraint."""
         return jnp.all(jnp.isfinite(self.inverse(value)))
+
+    def loses(self, free: Float[Array, "*free"]) -> Array:
+        """Return whether the value of each free number is almost too close to an end.
+
+        That is, whether a number a tenth larger cannot be read from its value.
+        """
+        wide = _STRETCH * free
+        return ~(jnp.abs(self.inverse(barrier(self.forward(wide))) - wide) < _LOST)
 
     @property
     def period(self) -> float:
@@ -163,3 +174,8 @@ class Simplex(AbstractConstraint):
         tolerance = float(jnp.finfo(value.dtype).eps) ** 0.5
         total = jnp.sum(value, axis=-1)
         return jnp.all(value > 0) & jnp.all(jnp.abs(total - 1) < tolerance)
+
+    def loses(self, free: Float[Array, "*free"]) -> Array:
+        wide = _STRETCH * free
+        gaps = self.inverse(barrier(self.forward(wide))) - wide
+        return ~(gaps - jnp.min(gaps, axis=-1, keepdims=True) < _LOST)

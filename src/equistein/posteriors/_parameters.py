@@ -95,7 +95,7 @@ class Parameters(eqx.Module):
             leaves,
             periodic={n: _wrapped(n, period) for n, period in periodic.items()},
             positive={n: Positive() for n in positive},
-            interval={n: Interval(*ends) for n, ends in interval.items()},
+            interval={n: _interval(n, ends) for n, ends in interval.items()},
             simplex={n: Simplex() for n in simplex},
             constraints=constraints or {},
         )
@@ -186,6 +186,17 @@ class Parameters(eqx.Module):
         each = [c.log_jacobian(u) for c, u in zip(self.constraints, parts, strict=True)]
         return jnp.sum(jnp.stack(each))
 
+    def losses(self, points: Float[Array, "n dim"]) -> dict[str, Scalar]:
+        """Return by name how often a value is almost rounded to an end of its range."""
+
+        def lost(point):
+            pairs = zip(self.constraints, self.free(point).items(), strict=True)
+            return {
+                n: jnp.any(c.loses(u)) for c, (n, u) in pairs if c.period == math.inf
+            }
+
+        return {name: jnp.mean(x) for name, x in jax.vmap(lost)(points).items()}
+
     def free(self, point: Float[Array, " dim"]) -> dict[str, Float[Array, "*free"]]:
         """Return the free numbers of each parameter, by name."""
         if point.shape != (self.dim,):
@@ -270,6 +281,11 @@ def _constraints_by_name(
                     f"'{name}' is named by `{argument_of[name]}` and by `{argument}`: "
                     "give one or the other."
                 )
+            if not isinstance(constraint, AbstractConstraint):
+                raise ValueError(
+                    f"`{argument}` needs a constraint for '{name}', as "
+                    f"es.posteriors.Positive(), but got {constraint!r}."
+                )
             by_name[name], argument_of[name] = constraint, argument
             allowed = leaves[name].ndim > 0 or argument != "simplex"
             if not (allowed and bool(constraint.allows(leaves[name]))):
@@ -334,3 +350,11 @@ def _wrapped(name: str, period: Any) -> Wrapped:
             "out what is not periodic."
         )
     return Wrapped(float(period))
+
+
+def _interval(name: str, ends: Any) -> Interval:
+    if np.shape(ends) != (2,):
+        raise ValueError(
+            f"`interval` needs two ends for '{name}', as (0, 1), but got {ends!r}."
+        )
+    return Interval(*ends)

@@ -32,6 +32,7 @@ _SLACK, _SLACK_OF_COORDINATE = 20.0, 3.0  # of the log density
 _LEAST = 1e-10  # width
 _SPREADS = (1.0, 0.1, 0.01, 0.0)  # of a start around the example
 _NEAR, _FAR = 1e4, 1e10  # widths away, between which a density must fall off
+_STEEPER = 1.01  # than 1 / |x|, up to rounding
 _NUM_POINTS = 4  # that this is checked from
 
 
@@ -206,14 +207,15 @@ def check_proper(values: Array, parameters: Parameters, warns: bool = False) -> 
     free, (near, far) = np.isinf(parameters.periods), np.asarray(values)
     with np.errstate(invalid="ignore"):
         change = far - near  # which passes if it overflows
-    stays = np.isfinite(change) & (change > -math.log(_FAR / _NEAR))
+    stays = np.isfinite(change) & (change > -_STEEPER * math.log(_FAR / _NEAR))
     index = np.flatnonzero(np.any(stays, axis=(0, 1)) & free)
     if len(index):
         name = next(n for n, places in parameters.places.items() if index[0] in places)
         text = (
-            f"the posterior runs away along '{name}': its density does not fall off "
-            "there, so that it cannot be normalized. Give a proper prior to every "
-            "parameter, those of components that hold no data included."
+            f"the posterior runs away along '{name}': its density falls no faster than "
+            f"1 / |x| from {_NEAR:.0e} to {_FAR:.0e}, so that it cannot be normalized. "
+            "Give a proper prior to every parameter, those of components that hold no "
+            "data included, and larger units to one that is wider than this."
         )
         if not warns:
             raise ValueError(text)

@@ -48,6 +48,7 @@ _WIDER = 3.0  # the reference of tempering than the start
 _DIRECT = 8  # steps of a trajectory without tempering
 _MIXED, _APART = 1.05, 1.1  # R-hat up to which chains mix, and above which they do not
 _NUM_PILOTS = 32  # chains of the pilot
+_LOST = 0.005  # draws of a parameter at an end of its range
 
 
 @check_arguments
@@ -218,7 +219,16 @@ class Posterior(eqx.Module):
         """Return draws of samples, and warn of chains that are apart."""
         points = on_device(_draws_of(samples, num_draws))
         coordinates, before = pilot and pilot.coordinates, pilot and pilot.evaluations
-        draws, values, invariants = self._finish(key, coordinates, points)
+        draws, values, invariants, lost = self._finish(key, coordinates, points)
+        for name, part in lost.items():
+            if part > _LOST:
+                warn_of_samples(
+                    f"{float(part):.1%} of the draws of '{name}' are where its numbers "
+                    "round to an end of their range: what is beyond is missing from "
+                    "the draws and the evidence. Use double precision (JAX_ENABLE_X64="
+                    "1), or its log or logit as the parameter.",
+                    stacklevel=4,
+                )
         chains = "acceptance" in samples.history
         mixing = worst_r_hat(invariants) if chains else (1.0, "")
         if mixing[0] > _APART:
@@ -236,16 +246,16 @@ class Posterior(eqx.Module):
     @eqx.filter_jit
     def _finish(
         self, key: Key, coordinates: Any, draws: Float[Array, "chain draw dim"]
-    ) -> tuple[Array, Array, dict[str, Array]]:
-        """Return flat draws, each moved by a random element, densities, invariants."""
+    ) -> tuple[Array, Array, dict[str, Array], dict[str, Array]]:
+        """Return draws moved by random elements, densities, invariants, losses."""
         if coordinates is not None:
             draws = coordinates.inverse(draws)
         flat = draws.reshape(-1, draws.shape[-1])
         flat = jax.vmap(self.group.act)(self.group.sample(key, len(flat)), flat)
         flat = jax.vmap(self.parameters.wrap)(flat)
         values = values_at(self.log_density, flat).reshape(draws.shape[:2])
-        draws = flat.reshape(draws.shape)
-        return draws, values, invariants_of(self.parameters, draws, values)
+        draws, lost = flat.reshape(draws.shape), self.parameters.losses(flat)
+        return draws, values, invariants_of(self.parameters, draws, values), lost
 
     def _start(
         self, key: Key, start: PyTree | None, num: int

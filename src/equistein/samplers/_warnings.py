@@ -245,23 +245,27 @@ def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
 
 def path_warnings(samples: Samples, start: np.ndarray) -> Iterator[str]:
     """Yield the warnings of a run along a path to the target, from its start."""
-    state, summary = samples.state, samples.summary
+    state, summary, ends = samples.state, samples.summary, samples.particles
+    periods = getattr(getattr(state, "reference", None), "periods", None)
+    if periods is not None:  # windings are no distance
+        wraps, periods = np.isfinite(periods), np.asarray(periods)
+        start, ends = (np.where(wraps, np.mod(x, periods), x) for x in (start, ends))
+    ends = np.asarray(ends, float)
     if isinstance(state, SMCState):
         yield from _of_populations(summary)
         yield from _of_landing(state)
-        yield from _of_width(np.asarray(samples.particles, float), start)
+        yield from _of_width(ends, start)
         if isinstance(state.reference, FittedNormal):
-            yield from _of_narrow(np.asarray(samples.particles, float), start)
+            yield from _of_narrow(ends, start)
     elif isinstance(state, TemperingState):
         yield from _of_halves(summary)
-        yield from _of_ladder(state, samples, start)
+        yield from _of_ladder(state, summary, ends, start)
 
 
 def _of_ladder(
-    state: TemperingState, samples: Samples, start: np.ndarray
+    state: TemperingState, summary: dict, particles: np.ndarray, start: np.ndarray
 ) -> Iterator[str]:
     """Warn of temperatures that do not swap, and of chains that still spread."""
-    summary, particles = samples.summary, np.asarray(samples.particles, float)
     refused = float(np.max(summary["rejections"], initial=0))
     if refused > _REFUSED:
         yield (

@@ -56,3 +56,32 @@ def test_other_shapes_are_refused(key):
         es.check_coverage(samples(x), samples(x[:, :1]))
     with pytest.raises(ValueError, match="five or more"):  # else nothing is unlikely
         es.check_coverage(samples(x[:4]), samples(x[:4] + 100))
+    with pytest.raises(ValueError, match="two results"):
+        es.check_coverage(x, x)
+
+
+class Nothing(es.groups.Cyclic):
+    def canonicalize(self, point):
+        return point
+
+
+def test_a_group_without_representatives_is_refused(key):
+    x, y = jr.normal(key, (2, 64, 2))
+    with pytest.raises(ValueError, match="map all points of an orbit to one"):
+        es.check_coverage(samples(x), samples(y), Nothing(4))
+
+
+def test_posteriors_are_compared_whatever_their_labels_and_windings():
+    angle = es.Parameters(
+        {"x": jnp.zeros(2)}, periodic={"x": 1.0}, exchangeable={"x": 0}
+    )
+    near = lambda center: (
+        lambda tree: 9 * jnp.sum(jnp.cos(2 * jnp.pi * (tree["x"] - center)))
+    )
+    found = [
+        es.Posterior(near(center), angle).run(i, num_steps=400, evidence=True)
+        for i, center in enumerate((0.25, 0.25, 0.5))
+    ]
+    assert es.check_coverage(*found[:2]).agree
+    with pytest.warns(es.SamplingWarning, match="two runs differ"):
+        assert not es.check_coverage(*found[1:]).agree

@@ -174,6 +174,8 @@ def test_a_posterior_adds_the_volume(key):
         ({"simplex": ["scale"], "positive": []}, "of 'scale' positive numbers whose"),
         ({"interval": {"share": (1.0, 0.0)}}, "two finite ends, the lower one first"),
         ({"interval": {"share": (0.5, 1.0)}}, "strictly inside the interval"),
+        ({"interval": {"share": 1.0}}, "two ends for 'share', as (0, 1), but got 1.0"),
+        ({"constraints": {"mean": 3}}, "a constraint for 'mean', as es.posteriors"),
         ({"signed": True}, "that are free along one axis, but 'weight'"),
         ({"signed": True, "exchangeable": {}}, "`exchangeable`"),
     ],

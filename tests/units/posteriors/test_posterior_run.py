@@ -131,6 +131,35 @@ def test_an_improper_prior_that_runs_away_is_found(key):
         flat.run(key, es.MALA(0.1), num_chains=4, num_steps=8, num_draws=2)
 
 
+def test_a_density_of_one_over_x_is_improper(key):
+    heavy = lambda a: Posterior(lambda t: -a * jnp.log1p(jnp.abs(t["x"])), LINE)
+    with pytest.warns(es.SamplingWarning, match="runs away along 'x'"):
+        heavy(1.0).run(key, es.MALA(0.1), num_chains=4, num_steps=8, num_draws=2)
+    heavy(1.1).run(key, es.MALA(0.1), num_chains=4, num_steps=8, num_draws=2)
+
+
+LINE = Parameters({"x": 0.0})
+ENDS = {
+    "interval": ({"interval": {"x": (0, 1)}}, 1 - 1e-7, 0.999),
+    "positive": ({"positive": ["x"]}, 1e-37, 1e-30),
+    "simplex": ({"simplex": ["x"]}, (1e-37, 1.0), (1e-30, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_draws_that_round_to_an_end_are_told(name, key, single_precision):
+    constraint, end, inside = ENDS[name]
+    parameters = Parameters({"x": jnp.full(np.shape(end), 0.5)}, **constraint)
+    constant = Posterior(lambda tree: 0.0 * jnp.sum(tree["x"]), parameters)
+    run = lambda x: constant.run(
+        key, es.MALA(1e-3), start={"x": jnp.array([x])}, num_chains=4, num_steps=8,
+        num_draws=2, check=False,
+    )  # fmt: skip
+    run(inside)
+    with pytest.warns(es.SamplingWarning, match="% of the draws of 'x' are where"):
+        run(end)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
