@@ -113,10 +113,9 @@ class Interval(AbstractConstraint):
 
 
 @check_arguments
-class Wrapped(AbstractConstraint):
+class Wrapped(Real):
     """Periodic numbers, from `low` up to `low + period`."""
 
-    meaning: ClassVar[str] = "real numbers"
     length: float
     low: float
 
@@ -134,12 +133,6 @@ class Wrapped(AbstractConstraint):
 
     def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
         return self.low + jnp.mod(free - self.low, self.length)
-
-    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
-        return value
-
-    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
-        return jnp.zeros((), free.dtype)
 
 
 @check_arguments

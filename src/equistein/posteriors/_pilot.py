@@ -247,16 +247,17 @@ def pooled(
     Along an axis of labels it is the mean; of a matrix whose rows and columns both are
     labels, the diagonal has one mean, and the rest has another.
     """
-    means = []
-    parts = parameters.free(numbers).values()
-    for array, axes in zip(parts, parameters.axes, strict=True):
-        if len(axes) == 1:
-            mean = jnp.mean(array, axis=axes[0], keepdims=True)
-            array = jnp.broadcast_to(mean, array.shape)
-        elif axes:
-            array = _matrix_mean(array, axes)
-        means.append(array.ravel())
-    return jnp.concatenate(means)
+    classes = []  # of each number, the place of the first one that it is exchanged with
+    for places, axes in zip(parameters.places.values(), parameters.axes, strict=True):
+        index = np.indices(places.shape)
+        for axis in axes[1:]:
+            index[axis] = index[axis] != index[axes[0]]
+        index[list(axes[:1])] = 0
+        classes.append(places[tuple(index)].ravel())
+    first = np.concatenate(classes)
+    counts = np.maximum(np.bincount(first, minlength=parameters.dim), 1)
+    sums = jnp.zeros_like(numbers).at[first].add(numbers)
+    return (sums / counts.astype(numbers.dtype))[first]
 
 
 def without_signs(
@@ -269,17 +270,3 @@ def without_signs(
     return jnp.concatenate(
         [jnp.zeros(part.size) if axes else part.ravel() for part, axes in parts]
     )
-
-
-def _matrix_mean(array: Array, axes: tuple[int, ...]) -> Array:
-    """Return the means of the diagonal along two axes, and of the rest."""
-    on = np.expand_dims(
-        np.eye(array.shape[axes[0]]),
-        [axis for axis in range(array.ndim) if axis not in axes],
-    )
-    mean = jnp.zeros_like(array)
-    for mask in (on, 1 - on):
-        where = jnp.asarray(mask, array.dtype)
-        average = jnp.sum(array * where, axis=axes, keepdims=True) / mask.sum()
-        mean = mean + average * where
-    return mean
