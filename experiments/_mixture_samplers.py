@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -160,7 +161,7 @@ class Samplers:
         config, pilot = self.config, self.posterior.pilot(key, check=False)
         chains, density = MALA(_STEP_SIZE), pilot.log_density
         samples, spent = config.annealed(key, chains, pilot.reference, density)
-        drawn = pilot.coordinates.inverse(samples.particles)
+        drawn = jax.vmap(pilot.coordinates.unwhiten)(samples.particles)
         points, spent = _thinned(drawn, config.num_draws), spent + pilot.evaluations
         names = {"log_evidence": "log_z", "log_evidence_error": "log_z_error"}
         numbers = {name: float(samples.summary[key]) for name, key in names.items()}
@@ -176,11 +177,12 @@ class Samplers:
         """So many particles of SVGD with Langevin noise, as a pilot scales them."""
         pilot, steps = self.posterior.pilot(key, check=False), self.config.svgd_steps
         sampler = SVGD(kernel(pilot), _OPTIMIZER, langevin=_NOISE, score_clip=100.0)
+        begin = jax.vmap(pilot.coordinates.whiten)(start[:num])
         samples = run(
-            key, sampler, pilot.log_density, pilot.coordinates.forward(start[:num]),
+            key, sampler, pilot.log_density, begin,
             num_steps=steps, check=False, progress=True,
         )  # fmt: skip
-        points = pilot.coordinates.inverse(samples.particles)
+        points = jax.vmap(pilot.coordinates.unwhiten)(samples.particles)
         return Found(points, float(num * steps) + pilot.evaluations, {})
 
     def _of_chains(
@@ -208,7 +210,7 @@ class Samplers:
     def yardstick(self) -> Yardstick:
         pilot = self.posterior.pilot(jr.key(_FAR), check=False)
         spread = jnp.diagonal(pilot.reference.metric.covariance) ** 0.5
-        wide = pilot.coordinates.width * spread
+        wide = jnp.sqrt(jnp.diag(pilot.coordinates.covariance)) * spread
         return Yardstick(self.posterior, wide, self.references[0])
 
     def exact(self, index: int, num: int) -> Particles:

@@ -128,6 +128,10 @@ class Preconditioner(eqx.Module):
         """Return the coordinates z of a point."""
         return self._times(self.inverse, point - self.center)
 
+    def unwhiten(self, z: Float[Array, " dim"]) -> Point:
+        """Return the point $c + F z$ of coordinates z."""
+        return self.center + self.push(z)
+
     def log_density(self, point: Point) -> Scalar:
         r"""Return that of a point under the normal $\mathcal N(c, F F^\top)$."""
         constant = 0.5 * point.size * math.log(2 * math.pi) + self.log_det
@@ -138,7 +142,7 @@ class Preconditioner(eqx.Module):
         """Draw points of that normal density."""
         check_integers("`sample`", num=num)
         z = jr.normal(key, (num, self.center.size), self.center.dtype)
-        return self.center[None] + jax.vmap(self.push)(z)
+        return jax.vmap(self.unwhiten)(z)
 
     @property
     def covariance(self) -> Float[Array, "dim dim"]:

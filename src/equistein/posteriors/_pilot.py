@@ -36,50 +36,28 @@ _STEEPER = 1.01  # than 1 / |x|, up to rounding
 _NUM_POINTS = 4  # that this is checked from
 
 
-class Coordinates(eqx.Module):
-    r"""Coordinates $z = (u - c) / h$ of flat points u.
-
-    Where the center and the widths are equal for exchangeable coordinates, the group
-    acts on z as on u.
-    """
-
-    center: Float[Array, " dim"]
-    width: Float[Array, " dim"]
-
-    def forward(self, point: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
-        """Return the coordinates of flat points."""
-        return (point - _under(self.center, point)) / _under(self.width, point)
-
-    def inverse(self, z: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
-        """Return the flat points of coordinates."""
-        return _under(self.center, z) + _under(self.width, z) * z
-
-
 class StandardizedDensity(eqx.Module):
-    r"""The log density of the coordinates, $\log p(u(z)) + \sum_i \log h_i$.
+    r"""The log density of coordinates z of a point $u = c + F z$, $\log p(u) |F|$.
 
     It integrates to the same evidence.
     """
 
     log_density: LogDensity
-    coordinates: Coordinates
+    coordinates: Preconditioner
 
     def __call__(self, z: Float[Array, " dim"]) -> Scalar:
-        value = self.log_density(self.coordinates.inverse(z))
-        return value + jnp.sum(jnp.log(self.coordinates.width))
-
-
-def _under(numbers: Float[Array, " dim"], batch: Array) -> Array:
-    return jnp.expand_dims(numbers, tuple(range(batch.ndim - 1)))
+        value = self.log_density(self.coordinates.unwhiten(z))
+        return value + self.coordinates.log_det
 
 
 class Pilot(eqx.Module):
     """Place and widths of a posterior, to set up a sampler with.
 
     Attributes:
-        coordinates: Coordinates z with the posterior's center at the origin and, in
-            each of its modes, about unit width. The group acts on them as on flat
-            points.
+        coordinates: Coordinates $z = (u - c) / h$ of flat points u, with the
+            posterior's center at the origin and, in each of its modes, about unit
+            width. The group acts on them as on flat points: center and widths are equal
+            for exchangeable ones.
         log_density: The log density of z.
         start: Where the chains ended, as z.
         reference: A normalized density of z, wider and with the same symmetry.
@@ -88,7 +66,7 @@ class Pilot(eqx.Module):
         periodic: The periods of z; None where nothing is periodic.
     """
 
-    coordinates: Coordinates
+    coordinates: Preconditioner
     log_density: StandardizedDensity
     start: Float[Array, "chain dim"]
     reference: FittedNormal
@@ -114,7 +92,7 @@ def run_pilot(
     """
     ones = np.ones(parameters.dim, parameters.example.dtype)
     start, spread = points, on_device(ones)
-    coordinates = Coordinates(on_device(0 * ones), spread)
+    coordinates = Preconditioner.unit(on_device(0 * ones))
     for i in range(_ROUNDS):
         density = StandardizedDensity(log_density, coordinates)
         with suppress_warnings():  # the ends are checked below
@@ -135,7 +113,7 @@ def run_pilot(
     density = StandardizedDensity(log_density, coordinates)
     if check:
         check_proper(eqx.filter_jit(far_values)(density, start), parameters)
-    width = np.asarray(coordinates.width)
+    width = np.asarray(coordinates.push(on_device(ones)))
     periods = parameters.periods / width
     wide = Preconditioner.unit(on_device(0 * width))
     wide = wide.scaled(on_device(_WIDER * np.asarray(spread) / width))
@@ -181,13 +159,14 @@ def are_finite(log_density: LogDensity, points: Any) -> np.ndarray:
 @eqx.filter_jit
 def _measure(
     parameters: Parameters,
-    coordinates: Coordinates,
+    coordinates: Preconditioner,
     draws: Float[Array, "record chain dim"],
     ends: Float[Array, "chain dim"],
-) -> tuple[Coordinates, Float[Array, " dim"], Float[Array, "chain dim"]]:
+) -> tuple[Preconditioner, Float[Array, " dim"], Float[Array, "chain dim"]]:
     """Return coordinates in the width inside a mode, and the width of all modes."""
     # Draws and ends of chains are in earlier coordinates; the ends are returned in new.
-    draws, ends = coordinates.inverse(draws), coordinates.inverse(ends)
+    back = jax.vmap(coordinates.unwhiten)
+    draws, ends = jax.vmap(back)(draws), back(ends)
     periods = jnp.asarray(parameters.periods, draws.dtype)
     wraps = jnp.isfinite(periods)
     inside = jnp.mean(jnp.var(draws, axis=0), axis=0)
@@ -198,8 +177,8 @@ def _measure(
     spread = jnp.sqrt(pooled(parameters, jnp.mean(gaps**2, axis=(0, 1))))
     spread = jnp.clip(spread, _LEAST, None)
     most = jnp.where(wraps, periods / 12**0.5, spread)
-    new = Coordinates(center, jnp.clip(inside, 1e-3 * most, most))
-    return new, spread, new.forward(ends)
+    new = Preconditioner.unit(center).scaled(jnp.clip(inside, 1e-3 * most, most))
+    return new, spread, jax.vmap(new.whiten)(ends)
 
 
 def check_proper(values: Array, parameters: Parameters, warns: bool = False) -> None:

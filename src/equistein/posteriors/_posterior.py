@@ -248,9 +248,9 @@ class Posterior(eqx.Module):
         self, key: Key, coordinates: Any, draws: Float[Array, "chain draw dim"]
     ) -> tuple[Array, Array, dict[str, Array], dict[str, Array]]:
         """Return draws moved by random elements, densities, invariants, losses."""
-        if coordinates is not None:
-            draws = coordinates.inverse(draws)
         flat = draws.reshape(-1, draws.shape[-1])
+        if coordinates is not None:
+            flat = jax.vmap(coordinates.unwhiten)(flat)
         flat = jax.vmap(self.group.act)(self.group.sample(key, len(flat)), flat)
         flat = jax.vmap(self.parameters.wrap)(flat)
         values = values_at(self.log_density, flat).reshape(draws.shape[:2])
