@@ -182,11 +182,8 @@ class Preconditioner(eqx.Module):
         dim, size = len(mean), jnp.asarray(effective, mean.dtype)
         if self.factor.ndim > 1:
             found = square - mean[:, None] * mean[None]
-            found = (
-                size * found
-                + dim * jnp.diag(jnp.diag(found))
-                + jnp.eye(dim, dtype=found.dtype)
-            )
+            found = size * found + dim * jnp.diag(jnp.diag(found))
+            found = found + jnp.eye(dim, dtype=found.dtype)
         else:
             found = (size + dim) * (square - mean**2) + 1
         found = found / (size + dim + 1)

@@ -14,12 +14,7 @@ from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, check_labels
-from equistein.metrics._checks import (
-    are_labels,
-    are_numbers,
-    check_bins,
-    nan_unless,
-)
+from equistein.metrics._checks import are_labels, are_numbers, check_bins, nan_unless
 
 _AT_ONCE = 256  # images take much memory
 _RIDGE = 1e-4  # of the variance, where statistics depend on each other

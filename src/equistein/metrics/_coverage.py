@@ -32,9 +32,7 @@ class Coverage(NamedTuple):
 
 @check_arguments
 def check_coverage(
-    samples: Any,
-    other_samples: Any,
-    group: AbstractGroup | None = None,
+    samples: Any, other_samples: Any, group: AbstractGroup | None = None
 ) -> Coverage:
     r"""Compare two runs from different starts: both should end in the same modes.
 

@@ -15,12 +15,7 @@ from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Scalar
 from equistein.energies import check_labels
-from equistein.metrics._checks import (
-    are_labels,
-    are_numbers,
-    check_bins,
-    nan_unless,
-)
+from equistein.metrics._checks import are_labels, are_numbers, check_bins, nan_unless
 
 _AT_ONCE = 64  # rows of distances held together
 

@@ -171,8 +171,8 @@ def _measure(
     wraps = jnp.isfinite(periods)
     inside = jnp.mean(jnp.var(draws, axis=0), axis=0)
     inside = jnp.sqrt(pooled(parameters, inside))
-    center = pooled(parameters, jnp.mean(draws, axis=(0, 1)))
-    center = jnp.where(wraps, 0, without_signs(parameters, center))
+    center = pooled(parameters, jnp.mean(draws, axis=(0, 1)), is_center=True)
+    center = jnp.where(wraps, 0, center)
     gaps = draws - center[None, None]
     spread = jnp.sqrt(pooled(parameters, jnp.mean(gaps**2, axis=(0, 1))))
     spread = jnp.clip(spread, _LEAST, None)
@@ -219,33 +219,24 @@ def far_values(
 
 
 def pooled(
-    parameters: Parameters, numbers: Float[Array, " dim"]
+    parameters: Parameters, numbers: Float[Array, " dim"], is_center: bool = False
 ) -> Float[Array, " dim"]:
     r"""Return $\frac1{|G|} \sum_g g v$ over the permutations g of labels.
 
     Along an axis of labels it is the mean; of a matrix whose rows and columns both are
-    labels, the diagonal has one mean, and the rest has another.
+    labels, the diagonal has one mean, and the rest has another. A center is zero where
+    labels change their signs.
     """
-    classes = []  # of each number, the place of the first one that it is exchanged with
+    classes, factors = [], []  # the place of the first number that is exchanged with
     for places, axes in zip(parameters.places.values(), parameters.axes, strict=True):
         index = np.indices(places.shape)
         for axis in axes[1:]:
             index[axis] = index[axis] != index[axes[0]]
         index[list(axes[:1])] = 0
         classes.append(places[tuple(index)].ravel())
-    first = np.concatenate(classes)
+        is_zero = bool(axes) and is_center and parameters.signed
+        factors.append(np.full(places.size, not is_zero))
+    first, factors = np.concatenate(classes), np.concatenate(factors)
     counts = np.maximum(np.bincount(first, minlength=parameters.dim), 1)
     sums = jnp.zeros_like(numbers).at[first].add(numbers)
-    return (sums / counts.astype(numbers.dtype))[first]
-
-
-def without_signs(
-    parameters: Parameters, center: Float[Array, " dim"]
-) -> Float[Array, " dim"]:
-    """Return a pooled center, zero where labels change their signs."""
-    if not parameters.signed:
-        return center
-    parts = zip(parameters.free(center).values(), parameters.axes, strict=True)
-    return jnp.concatenate(
-        [jnp.zeros(part.size) if axes else part.ravel() for part, axes in parts]
-    )
+    return sums[first] * (factors / counts[first]).astype(numbers.dtype)

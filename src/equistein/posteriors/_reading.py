@@ -15,7 +15,7 @@ from equistein._check_arguments import check_arguments
 from equistein._extras import require
 from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
-from equistein.posteriors._pilot import pooled, without_signs
+from equistein.posteriors._pilot import pooled
 from equistein.posteriors._posterior_samples import charts, PosteriorSamples
 
 _MOST_TRIED = 720  # elements: all of six labels
@@ -51,8 +51,8 @@ def relabel(samples: PosteriorSamples) -> PosteriorSamples:
     order = parameters.group.order
     small = order is not None and order <= _MOST_TRIED
     nearest = _nearest_of_all if small else _nearest_by_assignment
-    center = pooled(parameters, jnp.mean(draws, axis=0))
-    gaps = draws - without_signs(parameters, center)[None]
+    center = pooled(parameters, jnp.mean(draws, axis=0), is_center=True)
+    gaps = draws - center[None]
     squares = pooled(parameters, jnp.mean(gaps**2, axis=0))
     width = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     starts = [nearest(parameters, point, width, draws)]

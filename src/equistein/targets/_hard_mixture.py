@@ -44,11 +44,7 @@ class HardMixture(AbstractTarget):
     radius: float
 
     def __init__(
-        self,
-        dim: int = 20,
-        *,
-        width_ratio: float = 1.4,
-        radius: float = 15.0,
+        self, dim: int = 20, *, width_ratio: float = 1.4, radius: float = 15.0
     ):
         if not 2 <= dim <= 50:
             raise ValueError(

@@ -15,12 +15,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_sample_memory
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
-from equistein.energies import (
-    AbstractEnergy,
-    check_class,
-    LinearSolution,
-    values_at,
-)
+from equistein.energies import AbstractEnergy, check_class, LinearSolution, values_at
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import NonFiniteError, Normal
