@@ -60,17 +60,6 @@ def test_other_shapes_are_refused(key):
         es.check_coverage(x, x)
 
 
-class Nothing(es.groups.Cyclic):
-    def canonicalize(self, point):
-        return point
-
-
-def test_a_group_without_representatives_is_refused(key):
-    x, y = jr.normal(key, (2, 64, 2))
-    with pytest.raises(ValueError, match="map all points of an orbit to one"):
-        es.check_coverage(samples(x), samples(y), Nothing(4))
-
-
 def test_posteriors_are_compared_whatever_their_labels_and_windings():
     angle = es.Parameters(
         {"x": jnp.zeros(2)}, periodic={"x": 1.0}, exchangeable={"x": 0}
