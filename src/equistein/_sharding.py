@@ -59,9 +59,7 @@ def replicate(tree: PyTree, mesh: Mesh) -> PyTree:
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jr.wrap_key_data(put(jr.key_data(leaf)), impl=jr.key_impl(leaf))
         values = np.asarray(leaf)
-        return jax.make_array_from_callback(
-            leaf.shape, place, lambda part: values[part]
-        )
+        return jax.make_array_from_callback(leaf.shape, place, values.__getitem__)
 
     return jax.tree.map(put, tree)
 

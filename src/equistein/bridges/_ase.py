@@ -111,7 +111,13 @@ def energy_calculator(
     from ase.calculators.calculator import all_changes, Calculator
 
     numbers, cell = list(about.get("atomic_numbers", ())), about.get("cell")
-    kelvin = about.get("kelvin") if kelvin is None else kelvin
+    known = about.get("kelvin")
+    if kelvin and known and kelvin != known:
+        raise ValueError(
+            f"`kelvin` is {known:g}, that of the data, whatever that of a simulation: "
+            f"leave it out, but got {kelvin:g}."
+        )
+    kelvin = known or kelvin
     if not numbers or kelvin is None:
         raise ValueError(
             "A calculator needs the elements and the temperature of the data: fit "

@@ -244,6 +244,10 @@ def from_energy_forces(
             Torch, which share the memory of the points on the CPU. A model on a GPU
             takes `points.to("cuda")`; what it returns is brought back.
     """
+    if cell is not None and container is not None:
+        raise ValueError(
+            "`container` is for clusters: leave it out for atoms in a periodic `cell`."
+        )
     radius = 1.0 if container is None else container
     check_positive("`from_energy_forces`", temperature=temperature, container=radius)
     return EnergyForces(

@@ -50,8 +50,8 @@ class Evaluate:
             pretrained:c5h8o.
         file: Molecules, in any order of atoms, a table, arrays or a folder of images,
             as for `equistein fit`.
-        kelvin: The temperature of the data, for energies in eV and forces in eV /
-            Angstrom; by default that of the fit.
+        kelvin: The temperature of these data, by default that of the fit, which is the
+            unit of its energies; of a fit without one, also that.
         out: A new or empty folder for evaluate.csv, evaluate.npz and pictures; by
             default `evaluate` in the run's.
         reading: How a file is read, as by `equistein fit`.
@@ -78,7 +78,7 @@ class Evaluate:
         energies, scores = -np.asarray(both[0]), np.asarray(both[1])
         arrays |= {"energy_kT": energies.astype(float), "scores": scores}
         if "atomic_numbers" in fitted.about and kelvin is not None:
-            unit = BOLTZMANN * kelvin
+            unit = BOLTZMANN * (fitted.about.get("kelvin") or kelvin)
             arrays |= {"energy_eV": unit * energies, "forces": unit * scores}
         errors, pictures = _compare(arrays, fitted.about.get("atomic_numbers", ()))
         folder = RunFolder.create(out)

@@ -25,8 +25,8 @@ _GREY = ("1", "L", "LA")
 _COLOR = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB")
 _NO_CLASSES = set("train test val valid validation dev images masks".split())
 _PIXELS = 2**24  # of one image, at most
-_USED = """x y labels R coords coordinates positions pos xyz z Z nuclear_charges numbers
-    atomic_numbers charge charges species symbols elements atoms""".split()
+_USED = """x y q Q labels R coords coordinates positions pos xyz z Z numbers symbols
+    nuclear_charges atomic_numbers charge charges species elements atoms""".split()
 
 
 class DataError(ValueError):
@@ -79,9 +79,7 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
     try:
         points = _map_file(pathlib.Path(path))
     except Exception as error:  # a damaged file can raise nearly anything
-        raise DataError(
-            f"{path} cannot be read from disk on demand: {error}."
-        ) from None
+        raise DataError(f"{path} cannot be read on demand: {error}.") from None
     if points.ndim < 2 or len(points) < 2 or points.dtype.kind != "f":
         raise DataError(
             f"{path} must hold at least two points in floating point, stacked on axis "
@@ -238,11 +236,9 @@ def read_image_folder(
     """
     files, labels = _files(path)
     if len(files) < 2:
-        suffixes = ", ".join(_SUFFIXES)
         raise DataError(
-            f"The folder {path} must hold at least two images, files that end in "
-            f"{suffixes}, by themselves or in a subfolder for each class, but has "
-            f"{len(files)}."
+            f"The folder {path} must hold at least two images, or subfolders of some "
+            f"for each class, but has {len(files)} files {', '.join(_SUFFIXES)}."
         )
     sizes, modes = zip(*(_size_and_mode(file) for file in files), strict=True)
     for file, size in zip(files, sizes, strict=True):
@@ -306,11 +302,8 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
 
 
 def _images(folder: pathlib.Path) -> list[pathlib.Path]:
-    return sorted(
-        file
-        for file in folder.iterdir()
-        if file.suffix.lower() in _SUFFIXES and not file.name.startswith(".")
-    )
+    files = (file for file in folder.iterdir() if not file.name.startswith("."))
+    return sorted(file for file in files if file.suffix.lower() in _SUFFIXES)
 
 
 def _size_and_mode(file: pathlib.Path) -> tuple[tuple[int, int], str]:
@@ -324,15 +317,11 @@ def _size_and_mode(file: pathlib.Path) -> tuple[tuple[int, int], str]:
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(_damage_error(file, error)) from None
     if size[0] * size[1] > _PIXELS:
-        raise DataError(
-            f"{file} states {size[0]} x {size[1]} pixels; at most {_PIXELS} are read."
-        )
+        raise DataError(f"{file} states {size} pixels; at most {_PIXELS} are read.")
     if (num, turn) != (1, 1):
         raise DataError(f"{file} has frames, or EXIF turns it: save each upright.")
     if mode not in (*_GREY, *_COLOR):
-        raise DataError(
-            f"{file} has pixels of the kind {mode!r}: save it with 8 bits a channel."
-        )
+        raise DataError(f"{file} has {mode!r} pixels: save it with 8 bits a channel.")
     return size, mode
 
 

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Real
+from scipy.spatial.distance import cdist
 
 from equistein._check_arguments import check_arguments
 from equistein.groups import AbstractGroup
@@ -22,6 +23,7 @@ from equistein.molecules import (
     has_rdkit,
     main_hand,
     perceive,
+    Perceived,
     stereo_smiles,
     unit_value,
 )
@@ -29,6 +31,7 @@ from equistein.molecules import (
 _NUMBERS = 2e7  # of the first rows, that are looked at
 _SHOWN = 200  # molecules, evenly spaced, whose bonds RDKit finds
 _LARGEST = 200  # atoms of these
+_APART = 2.5  # Angstrom, more than hot bonds have
 _BONDED = 1.3  # factor between distances of bonded atoms and sums of covalent radii
 _CONSTRAINED = 7e-4  # Angstrom, by which rounding changes the lengths of bonds
 _NOBLE = ("He", "Ne", "Ar", "Kr", "Xe", "Rn")
@@ -221,11 +224,12 @@ def _add_molecules(
     # Hot molecules fall apart, and RDKit knows no bonds of metals.
     wrong = [s for s in seen if s.problem not in (None, "several fragments")]
     is_organic = {*species} <= COVALENT and "H" in species and {"C", "N"} & {*species}
+    torn = is_organic and not cause and 2 * sum(map(_is_torn, seen)) > len(seen)
     is_off = is_organic and len(species) > 2 and 2 * len(wrong) > len(seen)
     found.add(
         f"{graphs.total()} of {len(some)} molecules are valid, of {len(graphs)} graphs"
         f"{': ' * bool(most)}{most}{f', {cut.sum()} in parts' * bool(cut.any())}",
-        "leave those out, or undo the wrapping" * bool(parted > 1.5 * whole > 0)
+        "leave those out, or undo the wrapping" * bool(parted > 1.5 * whole > 0 or torn)
         or "check --charge, elements, --length-unit, missing hydrogens, or radicals"
         * bool(is_off and not cause),
         num_graphs=len(graphs), validity=graphs.total() / len(some),
@@ -247,6 +251,19 @@ def _add_molecules(
                 f"Stereo centers of several kinds, such as {' and '.join(shown)}",
                 "samples will have both hands of each: give the frames of one kind",
             )
+
+
+def _is_torn(seen: Perceived) -> bool:
+    """Return whether a part, that is no molecule by itself, is far from the others."""
+    from rdkit.Chem import GetMolFrags
+
+    if seen.problem != "several fragments":
+        return False
+    names = np.array([atom.GetSymbol() for atom in seen.mol.GetAtoms()])
+    at, parts = seen.mol.GetConformer().GetPositions(), GetMolFrags(seen.mol)
+    is_far = lambda part: cdist(at[part], np.delete(at, part, 0)).min() > _APART
+    is_none = lambda part: perceive(names[part].tolist(), at[part]).problem
+    return any(is_far(part) and is_none(part) for part in map(list, parts))
 
 
 def _add_cell(
@@ -330,9 +347,7 @@ def _add_thermal(
         causes = ("energies far off, or forces of 0: leave failed calculations out",)
     texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]
     texts += [f"{k} {v:.2g}" for k, v in check.balance.items()]
-    right = (
-        f"right: 1 at {kelvin:g} K, net 0" if kelvin else "virials in K; right: net 0"
-    )
+    right = f"right: 1 at {kelvin:g} K, net 0" if kelvin else "virials in K; net 0"
     found.add(
         f"{' and '.join(known).capitalize()} of {rows.sum()} frames ({right}): "
         f"{', '.join(texts) or 'not compared'}",

@@ -206,9 +206,7 @@ def _text_frame(
         names = ["", *names]  # R names rows in a column without a name
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise DataError(
-            f"columns {twice} share a name: rename, with names in one line."
-        )
+        raise DataError(f"columns {twice} share a name: rename, names in one line.")
     # pandas only warns of rows that are longer than the header.
     with warnings.catch_warnings():
         warnings.simplefilter("error", pandas.errors.ParserWarning)

@@ -21,7 +21,7 @@ from equistein.molecules import (
 )
 
 _CHUNK = 2_000  # frames that are read together
-_BONDED = 1.8  # Angstrom, within which all but metals are bonded
+_BONDED, _LONGEST = 1.8, 3.5  # Angstrom, of bonds of all but metals, and of any
 
 
 @check_arguments
@@ -58,8 +58,10 @@ def read_frames(path: pathlib.Path | str, **options: Any) -> Molecules:
             f"an atom within {_BONDED} Angstrom: add it (CONECT), or choose --atoms."
         )
     longest = [np.median(np.linalg.norm(at[:, i] - at[:, j], axis=1)) for i, j in bonds]
-    if max(longest, default=0) > 2.8:  # beyond any bond
-        note += f" One is {max(longest):.2g} Angstrom long: are atoms in another order?"
+    if max(longest, default=0) > _LONGEST:
+        raise DataError(
+            f"{path}: a bond is {max(longest):.2g} Angstrom long: reorder the topology."
+        )
     notes = (*molecules.notes, note)
     return dataclasses.replace(molecules, bonds=tuple(bonds), notes=notes)
 

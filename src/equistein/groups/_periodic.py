@@ -207,10 +207,8 @@ class PeriodicCloud(AbstractGroup):
 
     @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> PeriodicMotion:
-        rotation_key, shift_key, permutation_key = jr.split(key, 3)
-        rotations = jr.choice(
-            rotation_key, jnp.asarray(self.rotations(), float), (num,)
-        )
+        turn_key, shift_key, permutation_key = jr.split(key, 3)
+        rotations = jr.choice(turn_key, jnp.asarray(self.rotations(), float), (num,))
         shifts = matmul(jr.uniform(shift_key, (num, self.dim)), jnp.asarray(self.cell))
         orders = self._cloud.sample(permutation_key, num).permutation
         return PeriodicMotion(rotations, shifts, orders)

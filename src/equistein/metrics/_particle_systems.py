@@ -113,9 +113,7 @@ def geometric_wasserstein(
         costs_of = eqx.filter_jit(form.squared_orbit_distances)
         costs = np.concatenate([costs_of(base, each, second) for each in blocks])
     else:
-        x, y = (
-            np.asarray(group.project_points(part), float) for part in (first, second)
-        )
+        x, y = (np.asarray(group.project_points(x), float) for x in (first, second))
         upright = _principal(y)
         costs = np.stack([_align(cloud, upright, group) for cloud in _principal(x)])
     rows, columns = linear_sum_assignment(costs)

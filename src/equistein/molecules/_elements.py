@@ -10,13 +10,11 @@ import numpy as np
 from equistein._check_arguments import check_arguments
 
 SYMBOLS = tuple(
-    """
-    H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga
-    Ge As Se Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr
+    """H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn
+    Ga Ge As Se Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr
     Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr
     Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc
-    Lv Ts Og
-    """.split()
+    Lv Ts Og""".split()
 )
 _NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS, start=1)}
 
@@ -95,9 +93,7 @@ def formula(symbols: Sequence[str]) -> str:
     counts = collections.Counter(symbols)
     order = ("C", "H") if "C" in counts else ()
     kinds = sorted(counts, key=lambda kind: (kind not in order, kind))
-    return "".join(
-        f"{kind}{counts[kind] if counts[kind] > 1 else ''}" for kind in kinds
-    )
+    return "".join(kind + str(counts[kind]) * (counts[kind] > 1) for kind in kinds)
 
 
 @check_arguments

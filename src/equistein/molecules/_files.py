@@ -1,5 +1,6 @@
 """Files of molecules: .xyz, .pdb, and what ASE, RDKit and NumPy read."""
 
+import contextlib
 import gzip
 import itertools
 import os
@@ -36,12 +37,12 @@ _READ_BY_ASE = (".traj", ".db")
 _LINE = 128  # bytes of memory
 _REMEDY = "give fewer molecules"
 _FIXED = "in samples all atoms move: fit the free ones, or `del atoms.constraints`."
-_FIXES = re.compile("(is_)?(fix|frozen|constr)[a-z_]*|(?P<moves>move_?mask|movable)")
-_RESIDUES = frozenset(  # whose atoms are named after elements of one letter
-    """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
-    HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC DG DT
-    """.split()
+_FIXES = re.compile(
+    r"(is_)?(fix|frozen|freeze|constr)\w*|(?P<moves>move_?mask|movable|free|selec.*)"
 )
+_RESIDUES = """ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP
+    TYR VAL HID HIE HIP CYX ASH GLH LYN ACE NME NMA HOH WAT SOL TIP A C G U DA DC
+    DG DT""".split()  # whose atoms are named after elements of one letter
 _HEAVY = 1.5  # u, beyond which hydrogen is D or T
 _PERIODIC = (
     "a cell must be periodic along all three edges, given by 9 numbers as `Lattice`, "
@@ -58,7 +59,8 @@ _ENTRY = re.compile(  # a key, its value and, as in -76 Ha, the unit of an energ
     rf"(?:\s+[\[(]?({ENERGY_UNIT}[^\s=,;\])]*)(?!\s*=))?"
 )
 _MOTION = re.compile(  # of ORCA and i-PI behind other words
-    r"(?i)(\W*|.*(aimd | (?=\w+{)))(forces?|frc|veloc\w+)\b(?!\s*([=<]|conv|:? *\d))"
+    r"(?i)(\W*|.*(aimd | (?=\w+{)))(forces?(?![ -]?field)|f_\w+(?={)|frc|veloc\w+"
+    r"(?![ -]verlet| resc))\b(?!\s*([=<]|conv|bel|:? *\d))"
 )
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
 _ELEMENTS = """z Z nuclear_charges atomic_numbers numbers charges species symbols
@@ -98,7 +100,7 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
 @check_arguments
 def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
     """Return molecules of `ase.Atoms`; the options are those of `read_molecules`."""
-    frames = (_frame_of(each, f"frame {i}") for i, each in enumerate(atoms))
+    frames = (_frame_of(each, f"frame {i}", {}) for i, each in enumerate(atoms))
     return interpret(pathlib.Path("atoms"), frames, options)
 
 
@@ -115,9 +117,8 @@ def _text_lines(path: pathlib.Path) -> tuple[list[str], bool, str]:
     except OSError as error:
         raise ValueError(f"it cannot be read: {error}.") from None
     check_read_size("it", max(2 * len(content), _LINE * content.count(b"\n")), _REMEDY)
-    # Only comments can hold other letters than ASCII.
     encoding = "utf-16" if content[:1] in (b"\xff", b"\xfe") else "utf-8-sig"
-    text = content.decode(encoding, "replace")
+    text = content.decode(encoding, "replace")  # all but comments are ASCII
     return text.rstrip().split("\n"), text[-1:].isspace(), damage
 
 
@@ -140,7 +141,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         # At the end of a file without a line end the last number may be cut as well.
         is_open = end == len(lines) and not has_end
         places = [len("".join(row[-1:]).partition(".")[2]) for row in rows if is_open]
-        is_short = is_open and places[-1] < min(places[:-1], default=0)
+        is_short = is_open and len({*places[:-1]}) == 1 and places[-1] < places[0]
         if len(rows) < int(count) or is_short:
             raise cut
         try:
@@ -151,14 +152,16 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         if len(rows[0]) == 4 and _MOTION.match(lines[at + 1]):
             raise ValueError(f"line {at + 2}: no positions (of CP2K take -pos-1.xyz).")
         least = max(column.stop for column in columns.values())
-        species, mass = columns["species"].start, columns.get("masses", slice(0))
-        names = []
+        species, is_plain = columns["species"].start, len(columns) == 2
+        mass, names = columns.get("masses", columns.get("mass", slice(0))), []
+        # Numbers behind elements may be those of elements or rows, or marks.
+        tags = {re.sub("[.]0+$", "", "".join(row[1:2])) for row in rows}
+        tagged = all(re.fullmatch("-?[0-9]+", tag) for tag in tags) and tags != {"0"}
         for line, row in enumerate(rows, at + 3):
-            # A number may be the element's, or that of the row.
-            is_unclear = len(columns) == 2 and len(row) > least and row[0].isdecimal()
+            is_odd = is_plain and len(row) > least and (tagged or row[0].isdecimal())
             if len(row) < least and line == len(lines):
                 raise cut
-            if len(row) < least or is_unclear or "," in "".join(row[columns["pos"]]):
+            if len(row) < least or is_odd or "," in "".join(row[columns["pos"]]):
                 raise ValueError(
                     f"line {line}: expected an element and three coordinates, or "
                     f"{least} columns named by `Properties`, with decimal points, not "
@@ -169,7 +172,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         for name, column in columns.items():
             _check_free(where, name, (word for row in rows for word in row[column]))
         width = min(map(len, rows))
-        for stop in {7, width} if len(columns) == 2 and width > 6 else ():
+        for stop in {7, width} if is_plain and width > 6 else ():
             columns[f"columns_{stop - 2}_to_{stop}"] = slice(stop - 3, stop)
         vectors = {
             name: np.array([[number(word) for word in row[column]] for row in rows])
@@ -211,7 +214,7 @@ def _entries(comment: str) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     if re.search(r"ORCA-job|(?<!\S)xtb: [0-9]", comment):  # which name no unit
         entries["energy_unit"] = "Hartree"
-    if "positions{atomic_unit}" in comment:  # of i-PI
+    if re.search(r"\b(positions|x_\w+)\{atomic_unit", comment):  # of i-PI
         entries["length_unit"] = "Bohr"
     for key, word, unit in _ENTRY.findall(comment):
         value = word.strip("\"'{}[],;")
@@ -249,8 +252,8 @@ def _pdb_frames(path: pathlib.Path) -> Iterator[Frame]:
                 raise ValueError(f"line {index}: leave in one alternate location, A.")
             given = re.sub("[^A-Za-z]", "", line[76:78])
             names.append(given or name.strip(" 0123456789")[:1])
-            sign = re.fullmatch("([0-9])([+-])", line[78:80])
-            charge += int(sign[2] + sign[1]) if sign else 0
+            sign = re.fullmatch("([0-9][+-])|[+-][0-9]", line[78:80])
+            charge += int(sign[0][:: -1 if sign[1] else 1]) if sign else 0
             whole = line if len(line) >= 54 else ""
             at.append([number(whole[column : column + 8]) for column in (30, 38, 46)])
         elif record in ("MODEL", "ENDMDL", "END") and names:
@@ -282,9 +285,14 @@ def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
     from ase.io import iread
 
     check_read_size("it", 2 * path.stat().st_size)
-    frames = iread(path, index=":")
+    frames, units = iread(path, index=":"), {}
     if path.suffix.lower() == ".db":  # of which `iread` gives no keys and data
-        rows = connect(path, serial=True).select()
+        database = connect(path, serial=True)
+        with contextlib.suppress(Exception):  # of a damaged file, told of below
+            get = database.metadata.get  # of SchNetPack, say
+            named = {"length": get("_distance_unit"), **get("_property_unit_dict", {})}
+            units = {f"{name}_unit": unit for name, unit in named.items() if unit}
+        rows = database.select()
         frames = (row.toatoms(add_additional_information=True) for row in rows)
     for num in itertools.count():
         try:
@@ -293,10 +301,10 @@ def _ase_frames(path: pathlib.Path) -> Iterator[Frame]:
             raise CutError(f"frame {num} is cut or damaged: {error!r}.") from None
         if atoms is None:
             return
-        yield _frame_of(atoms, f"frame {num}")
+        yield _frame_of(atoms, f"frame {num}", units)
 
 
-def _frame_of(atoms: Any, where: str) -> Frame:
+def _frame_of(atoms: Any, where: str, units: Mapping[str, str]) -> Frame:
     """Return the frame of `ase.Atoms`, with what its calculator and `info` hold."""
     if np.any(atoms.pbc) and not (np.all(atoms.pbc) and atoms.cell.rank == 3):
         raise ValueError(f"{where}: {_PERIODIC}")
@@ -304,7 +312,7 @@ def _frame_of(atoms: Any, where: str) -> Frame:
     rules = [each for each in atoms.constraints if np.size(getattr(each, "index", 1))]
     if kinds := {type(each).__name__ for each in rules} - {"FixCom"}:
         raise ValueError(f"{where}, {', '.join(sorted(kinds))}: {_FIXED}")
-    held = {**atoms.info, **atoms.arrays}
+    held = {**units, **atoms.info, **atoms.arrays}
     for name in ("data", "key_value_pairs"):  # of a row of a database
         held |= held.pop(name, None) or {}
     held |= getattr(atoms.calc, "results", {})
@@ -344,9 +352,8 @@ def _npz_frames(path: pathlib.Path) -> Iterator[Frame]:
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         positions = positions.astype(float)
         elements = np.broadcast_to(elements, positions.shape[:2]).astype(str)
-        arrays = {
-            n: x.astype(str) if x.dtype.kind == "S" else x for n, x in arrays.items()
-        }
+        as_text = lambda x: x.astype(str) if x.dtype.kind == "S" else x
+        arrays = {name: as_text(x) for name, x in arrays.items()}
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(
             f"it must hold positions (molecule, atom, 3) by one of the names "
@@ -386,16 +393,12 @@ def write_xyz(
     """
     atomic_numbers_of(symbols)
     positions = np.asarray(positions, np.float64)
-    if positions.shape[1:] != (len(symbols), 3) or positions.size == 0:
+    bad = np.argwhere(~(np.abs(positions) <= LARGEST)).tolist()
+    if positions.shape[1:] != (len(symbols), 3) or not positions.size or bad:
         raise ValueError(
-            f"`positions` must have shape (molecule, {len(symbols)}, 3), with at least "
-            f"one molecule, but got {positions.shape}."
-        )
-    bad = ~np.all(np.abs(positions) <= LARGEST, axis=(1, 2))
-    if bad.any():
-        raise ValueError(
-            f"`positions` must be finite and at most {LARGEST:g}, but {bad.sum()} of "
-            f"{len(bad)} molecules are not: leave out the one at index {bad.argmax()}."
+            f"`positions` must be finite and at most {LARGEST:g}, and have shape "
+            f"(molecule, {len(symbols)}, 3), with at least one molecule, but got "
+            f"{positions.shape}, with {len(bad)} other numbers, as at {bad[:1]}."
         )
     row = "{:<2} {:15.8f} {:15.8f} {:15.8f}\n".format
     if cell is not None:

@@ -31,14 +31,15 @@ READ_OPTIONS = (
 LARGEST = 1e6  # Angstrom
 LIKELY = re.compile(  # what a key of energies or forces may be like, in small letters
     "energ|forc|frc|grad|column|potential|scf|toten"
-    "|(^|[^a-z])(total$|(d?[efguv]|pe|e(tot|pot|dft|scf))([^a-z]|$))"
+    "|(^|[^a-z])(total$|(d?[efguv]|pe|e(tot(al)?|pot|dft|scf))([^a-z]|$))"
 )
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
     """free kinetic per atom atoms atomic old std error mae rmse weight formation min
-    max mean var binding atomization dispersion zero correction uncertainty""".split()
+    max mean var binding atomization dispersion zero correction uncertainty bias gap
+    interaction repulsion solvation strain homo lumo vibrational thermal""".split()
 )
-_CHARGES = "charge total_charge net_charge formal_charge mol_charge q".split()
+_CHARGE = re.compile("((total|net|formal|mol[a-z]*|system)_)?(charges?|chrg)|q(_?tot)?")
 _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
 _UNIT_OF = {  # in a key and its value
     "length": "leng|dist|pos|coord|^r_|^units? (ang|bohr|nm|pm|å)", "force": "forc|^f_",
@@ -176,7 +177,9 @@ def _molecules(
     notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
     notes += ["The CELL of i-PI is not read: if it counts, give `Lattice`."] * of_i_pi
     unread = filter(re.compile("(?i)temperature|weights?$").match, frames[0].entries)
-    notes += [f"{key} is not read: give --kelvin. Weights are 1." for key in unread]
+    notes += [
+        f"{key} is not read: --kelvin is of all, weights are 1." for key in unread
+    ]
     charges = sorted({molecule.charge for molecule in molecules})
     notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
     _check_cells([frame for frame, _ in chosen])
@@ -204,8 +207,8 @@ def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     energy = None if value is None else units["energy"] * number(value)
     if energy is not None and not math.isfinite(energy):
         raise ValueError(f"{frame.where}: the energy {value!r} is no finite number.")
-    charges = {k.lower(): v for k, v in frame.entries.items() if charge is None}
-    word = next((charges[key] for key in _CHARGES if charges.get(key)), charge or 0)
+    found = (v for k, v in frame.entries.items() if v and _CHARGE.fullmatch(k.lower()))
+    word = next(found, 0) if charge is None else charge
     word = re.sub("^([0-9]+)([+-])$", r"\2\1", str(np.squeeze(word)))  # as 2+
     if not number(word).is_integer():
         raise ValueError(f"{frame.where}: the charge {word!r} is not whole (--charge).")
@@ -262,7 +265,8 @@ def _key(
     names = {"energy", "energies"} if kind == "energy" else {"force", "forces"}
     names |= {kind[0]} if ending == ".npz" else set()  # as in MD17
     words = {key: set(re.split("[^a-z]+", key.lower())) for key in found}
-    usual = [key for key in found if words[key] & names and not words[key] & _OTHER]
+    other = _OTHER | {"total"} if "kinetic" in " ".join(found).lower() else _OTHER
+    usual = [key for key in found if words[key] & names and not words[key] & other]
     usual = [given] if given else usual if ending != ".sdf" else []
     if len(usual) > 1:
         raise ValueError(f"{kind}: {' or '.join(usual)}? Choose by --{kind}-key.")
@@ -320,8 +324,8 @@ def _check_cells(frames: Sequence[Frame]) -> None:
     for frame, cell in zip(frames, cells, strict=True):
         if np.abs(cell - cells[0]).max() > _ROUNDED * np.abs(cells[0]).max():
             raise ValueError(
-                f"the cell of {frame.where}, {cell.round(4).tolist()}, is another than "
-                f"that of {frames[0].where}: give frames of one cell, or all of none."
+                f"the cell {cell.round(4).tolist()} of {frame.where} is not that of "
+                f"{frames[0].where}: give frames of one cell, or all of none."
             )
 
 

@@ -23,6 +23,8 @@ def stereo_smiles(
     has a hand as well. Both are the same if the molecule is achiral.
     """
     chem, mol = rdkit(), connected(symbols, positions, reach)
+    for atom in mol.GetAtoms():  # three bonds leave a neutral one no lone pair
+        atom.SetFormalCharge(atom.GetSymbol() in ("S", "Se") and atom.GetDegree() == 3)
     mol.UpdatePropertyCache(strict=False)
     chem.FastFindRings(mol)
     chem.AssignStereochemistryFrom3D(mol)

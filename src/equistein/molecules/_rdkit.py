@@ -45,7 +45,7 @@ def rdkit() -> Any:
 
 
 class Perceived(NamedTuple):
-    """A molecule of RDKit and its canonical SMILES, or why it is not valid."""
+    """A molecule of RDKit, or fragments, and its SMILES, or why it is not valid."""
 
     smiles: str | None
     problem: str | None
@@ -73,7 +73,7 @@ def perceive(
     except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
         return Perceived(None, "no bond orders fit")
     if len(chem.GetMolFrags(mol)) > 1:
-        return Perceived(None, "several fragments")
+        return Perceived(None, "several fragments", mol)
     problem, candidates = "no bond orders fit", []
     # In some orders of the atoms RDKit misses charges, as in NO2.
     numbers = [atom.GetAtomicNum() for atom in mol.GetAtoms()]

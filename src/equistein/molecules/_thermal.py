@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
         gap = abs(self.value - 1)
         if self.error < 0.1 * self.value:  # the error grows with the value
             gap = self.value * abs(math.log(self.value))
-        return gap > _MOST_ERRORS * self.error
+        return gap > _MOST_ERRORS * self.error or not self.value  # of equal ones
 
 
 class ThermalCheck(NamedTuple):
@@ -214,9 +214,9 @@ def _causes_of_energies(check: ThermalCheck) -> tuple[str, ...]:
     slope = check.estimates.get("energy over work", Estimate(1, math.inf))
     if width.is_off and abs(math.log(width.value + 1e-99)) > math.log(_ANHARMONIC):
         units = {name: unit for name, unit in _ENERGY_UNITS.items() if name != "eV"}
-        if unit := _unit_of(width, units):
+        if width.value and (unit := _unit_of(width, units)):
             return (f"the energies are in {unit}: give --energy-unit {unit}{_IF}",)
-        return ("the energies are of another temperature or unit",)
+        return ("the energies are of another temperature or unit, or rounded",)
     if slope.is_off and abs(slope.value - 1) > _WORK:
         return ("energies and forces differ in unit or sign, or in their frames",)
     value, error = check.estimates.get("correlation of energies", Estimate(1, 0))
@@ -234,7 +234,7 @@ def _causes_of_forces(
         return (f"no force acts on {fixed} of the atoms, as on fixed ones",)
     if max(check.balance.values()) > _UNBALANCED:
         causes.append(_match(x, forces) if "net torque" in check.balance else _UNEQUAL)
-        if causes[0] != _UNEQUAL:
+        if causes[0] != _UNEQUAL or max(check.balance.values()) > 10 * _UNBALANCED:
             return tuple(causes)
     if virial.value < -_MOST_ERRORS * virial.error:
         causes.append("the forces have the wrong sign, as gradients have: negate them")

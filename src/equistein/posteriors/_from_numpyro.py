@@ -246,11 +246,9 @@ def _find_labels(
 def _axes_by_length(parameters: Parameters) -> dict[int, list[tuple[str, int]]]:
     """Return the axes of parameters by their length, two or more."""
     by_length: dict[int, list[tuple[str, int]]] = {}
-    shapes = zip(
-        parameters.names, parameters.shapes, parameters.free_shapes, strict=True
-    )
-    for name, shape, free_shape in shapes:
-        for axis, num in enumerate(free_shape):
+    names, shapes = parameters.names, parameters.shapes
+    for name, shape, free in zip(names, shapes, parameters.free_shapes, strict=True):
+        for axis, num in enumerate(free):
             if num >= 2 and shape[axis : axis + 1] == (num,):
                 by_length.setdefault(num, []).append((name, axis))
     return by_length

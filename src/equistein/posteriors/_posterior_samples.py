@@ -98,7 +98,7 @@ class PosteriorSamples(eqx.Module):
         parameters, values = self.posterior.parameters, self.named
         if name not in values:
             raise ValueError(
-                f"`name` must be one of {', '.join(values)}, but got {name!r}."
+                f"`name` must be one of {', '.join(values)}, not {name!r}."
             )
         if name in parameters.exchangeable and not self.relabelled:
             warnings.warn(

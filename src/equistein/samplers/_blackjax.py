@@ -84,10 +84,8 @@ class BlackJAXChains(AbstractMarkovChains):
         if isinstance(path.reference, Flat):  # whose values are those of p
             zero, blank = jnp.zeros_like(value), jnp.zeros_like(walker.point)
             score = metric.pull_back(end.logdensity_grad).reshape(shape).astype(dtype)
-            end_value = end.logdensity.astype(dtype) / beta
-            there = PathWalker(
-                point(end.position), zero, blank, end_value, score / beta
-            )
+            own = end.logdensity.astype(dtype) / beta
+            there = PathWalker(point(end.position), zero, blank, own, score / beta)
         else:
             there, spent = path.evaluate(point(end.position)), spent + 1
         moved = jnp.any(end.position != start)

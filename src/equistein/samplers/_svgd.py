@@ -257,10 +257,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             update = update + langevin_update(key, number, scores, self.langevin)
         update = self._project(update)
         new = SVGDState(x + update, opt_state, bandwidth, state.step + 1)
-        info = SVGDInfo(
-            jnp.mean(values), rms(force), rms(update), bandwidth, beta, new.step
-        )
-        return new, info
+        sizes = jnp.mean(values), rms(force), rms(update)
+        return new, SVGDInfo(*sizes, bandwidth, beta, new.step)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         point = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(float))

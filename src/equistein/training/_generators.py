@@ -60,15 +60,11 @@ class Clamp(eqx.Module):
             )
         wide = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
         mask = np.broadcast_to(wide, values.shape)
-        if mask.all() or not mask.any():
+        finite = np.isfinite(values[mask])
+        if mask.all() or not mask.any() or not finite.all():
             raise ValueError(
-                f"Clamp needs a `mask` that holds some of {mask.size} coordinates and "
-                f"leaves others free, but it holds {mask.sum()}."
-            )
-        if not np.isfinite(values[mask]).all():
-            raise ValueError(
-                "Clamp needs `values` that are finite where they are held, but "
-                f"{(~np.isfinite(values[mask])).sum()} of {mask.sum()} are not."
+                f"Clamp needs a `mask` that holds some of {mask.size} coordinates, at "
+                f"finite `values`, but it holds {mask.sum()}, {finite.sum()} at such."
             )
         self.values = jnp.asarray(np.where(mask, values, 0), float)
         self.mask, self.label = jnp.asarray(mask), label

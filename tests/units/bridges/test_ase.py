@@ -246,6 +246,12 @@ def test_keys_and_data_of_a_database_are_read(frames, tmp_path):
     found = es.molecules.read_molecules(tmp_path / "a.db")
     assert [(each.energy, each.charge) for each in found] == [(-2.0, 1)] * 2
     assert np.allclose(found[1].forces, frames[2].positions)
+    units = {"dft_energy": "kcal/mol", "dft_forces": "kcal/mol/Ang"}  # of SchNetPack
+    rows.metadata = {"_distance_unit": "nm", "_property_unit_dict": units}
+    found = es.molecules.read_molecules(tmp_path / "a.db")
+    assert found[1].energy == pytest.approx(-2 * 0.0433641)
+    assert np.allclose(found[1].forces, 0.0433641 * frames[2].positions)
+    assert np.allclose(found[1].positions, 10 * frames[2].positions)
 
 
 # ------------------------------------------------------------- a learned energy
@@ -313,10 +319,11 @@ def test_langevin_dynamics_of_a_learned_energy_has_the_energies_of_the_data():
     dynamics.attach(lambda: frames.append(atoms.positions.copy()), interval=4)
     dynamics.run(24_000)
     assert mean_energy(np.array(frames)) == pytest.approx(1.5, abs=0.1)
-    atoms.calc = fitted.calculator(600.0)
-    double = atoms.get_forces()
-    atoms.calc = fitted.calculator()
-    assert np.allclose(double, 2 * atoms.get_forces())
+    with pytest.raises(ValueError, match="`kelvin` is 300, that of the data"):
+        fitted.calculator(600.0)
+    unknown = dataclasses.replace(fitted, about={"atomic_numbers": [8, 1, 1]})
+    single, atoms.calc = atoms.get_forces(), unknown.calculator(600.0)
+    assert np.allclose(atoms.get_forces(), 2 * single)
     wrong = ase.Atoms("HOH", atoms.positions)
     wrong.calc = atoms.calc
     with pytest.raises(ValueError, match="in this order"):

@@ -76,6 +76,13 @@ def test_mala_draws_the_temperature(temperature, fits):
     assert (abs(found - variance) < 4 * error) == fits
 
 
+def test_a_container_is_refused_in_a_cell():
+    with pytest.raises(ValueError, match="`container` is for clusters"):
+        es.from_energy_forces(
+            print, temperature=KELVIN, cell=3 * np.eye(3), container=2.0
+        )
+
+
 def test_atoms_beyond_the_container_are_pulled_back_and_the_cloud_may_move(key):
     free = from_energy_forces(
         lambda x: (np.zeros(len(x)), np.zeros_like(x)),

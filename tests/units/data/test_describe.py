@@ -276,6 +276,9 @@ def test_molecules_that_a_cell_wraps_are_named(molecules):
     inside = (positions + np.random.default_rng(0).uniform(0, 9, (30, 1, 3))) % 9
     with pytest.warns(DataWarning, match="in parts: leave those out, or undo"):
         describe(inside, species=symbols)
+    cut = positions - positions.mean(axis=1, keepdims=True) + [0, 4.5, 4.5]
+    with pytest.warns(DataWarning, match="30 in parts: leave those out, or undo"):
+        describe(cut % 9, species=symbols)  # in all frames
     pairs = np.concatenate([positions, positions[::-1] + [0, 0, 5]], axis=1)
     found = describe(pairs, species=[*symbols, *symbols])
     assert "30 in parts" in str(found)

@@ -71,7 +71,7 @@ def test_images_that_are_written_are_read_again(array, tmp_path):
         ),
         (
             lambda path: [save(path / f"{n}.tif", np.ones((2, 2), "f4")) for n in "12"],
-            "1.tif has pixels of the kind 'F'",
+            "1.tif has 'F' pixels",
         ),
         (
             lambda path: [save(path / "1.png"), save(path / "2.png", GREY.T)],

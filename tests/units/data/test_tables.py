@@ -82,7 +82,7 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
         ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has 'inf' in data row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
         ("x,x\n1,2\n3,4\n", {}, "columns ['x', 'x'] share a name"),
-        ("a,a,b\nx,y,x\n1,2,3\n4,5,6\n", {}, "with names in one line"),
+        ("a,a,b\nx,y,x\n1,2,3\n4,5,6\n", {}, "rename, names in one line"),
         ("x,y\nnm,s\n1,2\n3,4\n", {}, "units into the first line"),
         ("x,y\n1,NA\n3,4\n", {}, "Leave out these rows"),
         ("x,y\n#N/A,2\n3,4\n5,6\n", {}, "has 'nan' in data row 1"),

@@ -54,6 +54,14 @@ def test_achiral_molecules_and_other_molecules_have_no_hand():
     assert not hands(species, points, pair).any()
 
 
+def test_a_sulfoxide_has_a_hand():
+    species = ("S", "O", "C", "H", "H", "H", "F")
+    points = [[0, 0, 0.5], [1.5, 0, 0], [-0.9, 1.5, 0], [-0.5, 2.1, 0.8]]
+    points += [[-0.5, 2.0, -0.9], [-2.0, 1.5, 0], [-0.8, -1.4, 0]]
+    one, other = stereo_smiles(species, np.array(points, float))
+    assert "@" in one != other
+
+
 def dataset(points):
     group = es.groups.PointCloud(SPECIES, 3)
     return es.data.Dataset(jnp.asarray(points), None, group, species=SPECIES)

@@ -42,6 +42,7 @@ KEYS = [
     ("energy", "forces"), ("REF_energy", "REF_forces"), ("Energy", "Force"),
     ("dft_energy", "dft_force"), ("total_energy", "forces"), ("DFT-energy", "a.forces"),
     ("free_energy=-9 energy", "momenta:R:3:forces"),
+    ("kinetic_energy=1 total_energy=9 pot_energy", "forces"),
 ]  # fmt: skip
 
 
@@ -147,7 +148,8 @@ def test_vectors_that_may_be_forces_are_noted_or_in_the_unit_of_their_key(name, 
     assert (f"not read: {name}" in read(text).notes[0]) == (unit == 1)
 
 
-CHARGES = ["q=2", "Q=2.0", "net_charge=2", "formal_charge=2", "mol_charge: 2"]
+CHARGES = """q=2 Q=2.0 net_charge=2 formal_charge=2 mol_charge:2 chrg=2 q_tot=2
+    system_charge=2 molecular_charge=2""".split()
 
 
 @pytest.mark.parametrize("text", [*CHARGES, '{"charge":2}', "charge=2+", "charge=+2"])
@@ -232,7 +234,8 @@ def test_types_as_numbers_need_their_elements(read):
 def test_deuterium_ions_and_isolated_atoms_are_noted(read):
     assert "2 atoms of D" in read(frame("", "ODD")).notes[0]
     masses = WATER[:, :1] + [[16], [2.014], [2.014]]
-    assert "2 atoms of D" in read(extended("", "masses:R:1", masses)).notes[0]
+    for name in ("mass", "masses"):
+        assert "2 atoms of D" in read(extended("", f"{name}:R:1", masses)).notes[0]
     assert not read(extended("", "masses:R:1", masses / 2)).notes
     single = "1\nenergy=-13 config_type=IsolatedAtom\nH 0 0 0\n"
     molecules = read(2 * single + frame("charge=-1") + frame("charge=-1"))
@@ -270,8 +273,16 @@ def test_a_cut_frame_is_named_and_can_be_left_out(read):
         assert len(read(whole + cut, skip_incomplete=True)) == 2
         with pytest.raises(XYZError, match="0 .line 1., of 3 atoms, is cut: [^:]*'.$"):
             read(cut)
-    for whole_end in (extended("")[:-1], frame()[:-1]):
+    for whole_end in (extended("")[:-1], frame()[:-1], "2\n\nO 0.5 1 1\nH 0 1.25 0"):
         assert len(read(whole + whole_end)) == 3
+
+
+def test_numbers_behind_the_elements_are_no_coordinates(read):
+    for tags in ([[1], [2], [3]], [[8], [1], [1]], [[-1], [0], [0]]):
+        rows = frame(positions=np.hstack([tags, WATER])).replace(".000000 ", " ", 9)
+        with pytest.raises(XYZError, match="line 3: expected an element and three"):
+            read(rows)
+    assert len(read(frame(more=WATER))) == 1
 
 
 def test_separators_and_exponents_of_other_programs(read, tmp_path):
@@ -320,9 +331,9 @@ def test_a_cell_by_another_name_is_read_or_refused(comment, size, read, tmp_path
         assert len(read_molecules(tmp_path / "a.npz")) == 1
 
 
-@pytest.mark.parametrize("name", ["Move_Mask", "fixed", "fix_atoms", "frozen"])
+@pytest.mark.parametrize("name", ["Move_Mask", "free", "freeze", "fix_atoms", "frozen"])
 def test_fixed_atoms_are_refused(name, tmp_path):
-    free = 3 * [float(name == "Move_Mask")]
+    free = 3 * [float(name in ("Move_Mask", "free"))]
     for mask in (free, [1.0, 0.0, 1.0]):
         text = extended("", f"{name}:L:1", np.array(mask)[:, None])
         (tmp_path / "a.xyz").write_text(text.replace(".000000\n", "\n"))
@@ -344,13 +355,14 @@ def test_forces_in_place_of_positions(read):
     )
     for title in (
         "Forces [eV/A]", "FRC i = 3, time = 2.0", "velocities", orca.format("Force"),
-        i_pi.format("forces"), i_pi.format("velocities"),
+        i_pi.format("forces"), i_pi.format("velocities"), i_pi.format("f_centroid"),
     ):  # fmt: skip
         with pytest.raises(XYZError, match="line 2: no positions"):
             read(frame(title))
     right = [orca.format("Position"), i_pi.format("positions"), "no forces {x}"]
     for title in (
-        "forces = 0.01", "Forces converged", "max force 0.1", "frc: 0.1", *right
+        "forces = 0.01", "Forces converged", "max force 0.1", "frc: 0.1", *right,
+        "Force field MMFF94", "Velocity Verlet, 3", "Forces below 0.1",
     ):  # fmt: skip
         assert len(read(frame(title))) == 1
     with pytest.raises(XYZError, match="line 3: .*decimal points.*O 0,0"):
@@ -407,8 +419,10 @@ def test_a_pdb_in_a_cell_or_cut_or_without_elements_is_refused(read):
 
 
 def test_charges_of_a_pdb_are_added(read):
-    text = pdb(["C", "N", "O"]).replace(" N\n", " N2+\n").replace(" O\n", " O1-\n")
-    assert [molecule.charge for molecule in read(text, "a.pdb")] == [1, 1]
+    for nitrogen in ("N2+", "N+2"):
+        text = pdb(["C", "N", "O"]).replace(" N\n", f" {nitrogen}\n")
+        text = text.replace(" O\n", " O1-\n")
+        assert [molecule.charge for molecule in read(text, "a.pdb")] == [1, 1]
 
 
 def test_all_molecules_of_an_sdf_are_read(chem, read):

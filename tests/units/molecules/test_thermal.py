@@ -119,3 +119,14 @@ def test_fixed_atoms_are_named():
     forces[:, :2] = 0
     causes = check_thermal(frames.positions, forces, None, KELVIN).causes
     assert "2 of the atoms" in causes[0]
+
+
+def test_rounded_energies_and_torques_of_no_unit_are_named():
+    frames = thermal_frames(1, 5, num=400)
+    x, forces, energies = frames.positions, frames.forces, frames.energies
+    equal = np.full_like(energies, -3151.0)
+    assert "rounded" in check_thermal(x, forces, equal, KELVIN).causes[0]
+    torn = forces.copy()
+    torn[:, [0, 1, 2]] = forces[:, [1, 2, 0]] * 3
+    causes = check_thermal(x, torn, energies, KELVIN).causes
+    assert not any("--force-unit" in cause for cause in causes)

@@ -181,7 +181,7 @@ def test_several_cells_are_refused(write):
         for size in (9, 8)
     )
     for other in (second, WATER):
-        words = r"cell of frame 2 \(line 9\), .* than that of frame 1 \(line 4\)"
+        words = r"of frame 2 \(line 9\) is not that of frame 1 \(line 4\)"
         with pytest.raises(XYZError, match=words):  # counted as in the file
             read_molecules(write(f"1\n\nO 0 0 0\n{first.rstrip()}\n{other}"))
 
@@ -232,7 +232,11 @@ def test_a_cell_that_is_periodic_along_some_edges_is_refused(comment, write):
 @pytest.mark.parametrize(
     ("symbols", "positions", "words"),
     [
-        ("CO", np.full((3, 2, 3), [[[1.0]], [[np.nan]], [[1.0]]]), "1 of 3 .*index 1"),
+        (
+            "CO",
+            np.full((3, 2, 3), [[[1.0]], [[np.nan]], [[1.0]]]),
+            "6 other numbers, as at \\[\\[1, 0, 0\\]\\]",
+        ),
         ("CO", np.full((1, 2, 3), np.inf), "must be finite"),
         ("CO", np.full((1, 2, 3), 2e6), "at most 1e\\+06"),
         ("CO", np.zeros((0, 2, 3)), "at least one molecule"),

@@ -50,7 +50,9 @@ def test_a_clamp_refuses_what_does_not_fit():
     for mask in ([True, False], [False] * 3, [True] * 3, [1, 0, 0]):
         with pytest.raises(ValueError, match="mask"):
             Clamp(values, mask)
-    with pytest.raises(ValueError, match="finite where they are held, but 2 of 2"):
+    with pytest.raises(
+        ValueError, match="at finite `values`, but it holds 2, 0 at such"
+    ):
         Clamp(np.full((3, 2), np.nan), first)
     with pytest.raises(ValueError, match="outside the points"):
         generator_of().sample(jax.random.key(0), bowl(), 4, Clamp(values, first))

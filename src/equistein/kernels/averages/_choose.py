@@ -101,11 +101,9 @@ def _label_average(
         return None
     permutes = not isinstance(group, Signs)
     has_signs = not isinstance(group, Permutations)
-    gaussian = isinstance(base, RBF) or (
-        isinstance(base, PeriodicRBF) and not has_signs
-    )
+    is_rbf = isinstance(base, RBF) or (isinstance(base, PeriodicRBF) and not has_signs)
     few = group.labels.num <= MAX_LABELS or not permutes
-    if not gaussian or not few or not group.labels.are_separate:
+    if not is_rbf or not few or not group.labels.are_separate:
         return None
     return LabelAverage(group, permutes, has_signs)
 
