@@ -169,7 +169,8 @@ def write_samples(
         more = classes, names, about.get("class_column")
         write_table(path, Table(rows, tuple(about["columns"]), *more))
     elif kind == ".xyz" and species is not None:
-        write_xyz(path, species, points, "sampled by equistein", about.get("cell"))
+        comment = f"sampled by equistein, charge={about.get('charge', 0)}"
+        write_xyz(path, species, points, comment, about.get("cell"))
     elif species and (kind in TRAJECTORIES or about.get("topology")):
         more = {"topology": about.get("topology"), "cell": about.get("cell")}
         write_frames(path, species, points, **more)
