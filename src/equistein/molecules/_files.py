@@ -28,6 +28,7 @@ from equistein.molecules._frames import (
     LIKELY,
     Molecules,
     number,
+    XYZError,
 )
 from equistein.molecules._rdkit import rdkit
 
@@ -92,6 +93,8 @@ def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     is read up to a frame that is cut.
     """
     path = pathlib.Path(path)
+    if given := [n for n in ("topology", "stride", "atoms") if options.get(n)]:
+        raise XYZError(f"{path}: `{given[0]}` is for `es.data.read_frames`.")
     readers = {".pdb": _pdb_frames, ".sdf": _sdf_frames, ".npz": _npz_frames}
     readers |= dict.fromkeys(_READ_BY_ASE, _ase_frames)
     return interpret(path, readers.get(path.suffix.lower(), _xyz_frames)(path), options)
@@ -201,10 +204,7 @@ def _columns(entries: Mapping[str, Any]) -> dict[str, slice]:
     widths = {name: int(width) for name, width in fields}
     is_whole = 3 * len(widths) == value.count(":") + 1
     if not is_whole or (widths.get("species"), widths.get("pos")) != (1, 3):
-        raise ValueError(
-            f"cannot read the columns {value[:60]!r}: expected `species:S:1` and "
-            "`pos:R:3`, and no name twice."
-        )
+        raise ValueError(f"cannot read {value[:60]!r}: take species:S:1:pos:R:3.")
     ends = np.cumsum([*widths.values()]).tolist()
     return dict(zip(widths, map(slice, [0, *ends], ends), strict=True))
 

@@ -143,9 +143,12 @@ Properties=pos:R:3:species:S:1
         (lambda t: t.replace("0.117", ""), "line 3: expected an element and three"),
         (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6., of 3 atoms, is cut"),
         (lambda t: t + "3", "line 6., of 3 atoms, is cut"),
-        (comment("Properties=pos:R:3"), "`species:S:1`"),
+        (comment("Properties=pos:R:3"), "take species:S:1:pos"),
         (comment("Properties=species:S"), "line 2: cannot read"),
-        (lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"), "`pos"),
+        (
+            lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"),
+            ":pos:R:3.",
+        ),
         (comment("Properties=species:S:x"), "line 2: cannot read"),
         (comment("Properties=species:S:\u00b2"), "line 2: cannot read"),
         (comment(f"Properties=species:S:{'9' * 5_000}"), "line 2: cannot read"),
@@ -322,3 +325,10 @@ def test_molecules_are_told_by_the_name_of_the_file():
         assert is_molecules(name)
     for name in ("xyz", "a.csv", "a.csv.gz", "a.gz", "a.xyz.bak"):
         assert not is_molecules(name)
+
+
+def test_options_of_trajectories_are_refused(tmp_path):
+    (tmp_path / "a.xyz").write_text("1\n\nH 0 0 0\n")
+    with pytest.raises(XYZError, match="`stride` is for `es.data.read_frames`"):
+        read_molecules(tmp_path / "a.xyz", stride=2)
+    assert len(read_molecules(tmp_path / "a.xyz", stride=None)) == 1
