@@ -41,7 +41,7 @@ class AbstractConstraint(eqx.Module):
     def loses(self, free: Float[Array, "*free"]) -> Array:
         """Return whether the value of each free number is almost too close to an end.
 
-        That is, whether a number a tenth larger cannot be read from its value.
+        That is, whether a tenth more cannot be read from it; by default each by itself.
         """
         wide = _STRETCH * free
         return ~(jnp.abs(self.inverse(barrier(self.forward(wide))) - wide) < _LOST)
@@ -113,9 +113,10 @@ class Interval(AbstractConstraint):
 
 
 @check_arguments
-class Wrapped(Real):
+class Wrapped(AbstractConstraint):
     """Periodic numbers, from `low` up to `low + period`."""
 
+    meaning: ClassVar[str] = "real numbers"
     length: float
     low: float
 
@@ -133,6 +134,12 @@ class Wrapped(Real):
 
     def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
         return self.low + jnp.mod(free - self.low, self.length)
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return value
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        return jnp.zeros((), free.dtype)
 
 
 @check_arguments

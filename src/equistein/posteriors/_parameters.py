@@ -336,7 +336,7 @@ def _check_signs(
         )
     for name in axes:
         constraint = constraints.get(name, Real())
-        if not isinstance(constraint, Real) or len(axes[name]) > 1:
+        if not isinstance(constraint, Real | Wrapped) or len(axes[name]) > 1:
             raise ValueError(
                 f"`signed` labels need parameters that are free along one axis, but "
                 f"'{name}' is not: leave out `signed`, or the constraint."

@@ -220,10 +220,10 @@ class Posterior(eqx.Module):
         points = on_device(_draws_of(samples, num_draws))
         coordinates, before = pilot and pilot.coordinates, pilot and pilot.evaluations
         draws, values, invariants, lost = self._finish(key, coordinates, points)
-        for name, part in lost.items():
+        for name, part in jax.device_get(lost).items():
             if part > _LOST:
                 warn_of_samples(
-                    f"{float(part):.1%} of the draws of '{name}' are where its numbers "
+                    f"{part:.1%} of the draws of '{name}' are where its numbers "
                     "round to an end of their range: what is beyond is missing from "
                     "the draws and the evidence. Use double precision (JAX_ENABLE_X64="
                     "1), or its log or logit as the parameter.",
