@@ -120,6 +120,8 @@ def _check_all(
                 )
             if is_array:
                 shapes += f", with `{name}` of shape {each.shape}"
+            if is_array and np.ma.is_masked(each):
+                raise ValueError(f"{needs} without masked numbers: leave these out.")
             if is_array and finite:
                 _check_finite(needs, each)
 

@@ -55,6 +55,7 @@ def test_what_an_annotation_says_passes(options):
             r"`x`, an array of numbers \(n, dim\), but got an array ",
         ),
         ({"x": jnp.zeros((3, 2), int)}, "`x`, an array of numbers"),
+        ({"x": np.ma.masked_equal(np.eye(2), 1)}, "`x` without masked numbers"),
         (
             {"labels": jnp.zeros(4, int)},
             r"`labels`, .* \(n\) or None, but .* with `x` of shape \(3, 2\)",

@@ -12,7 +12,7 @@ from equistein.models import AbstractSettings, ContrastiveSettings, for_data
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_random_state, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
@@ -105,7 +105,7 @@ class EnergyModel(DensityMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
         """Return the mean log density of the rows, or with classes the accuracy."""
         if y is not None and hasattr(self, "classes_"):
-            return float(np.mean(self.predict(X) == np.asarray(y)))
+            return float(np.mean(self.predict(X) == column_or_1d(y)))
         return float(np.mean(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:

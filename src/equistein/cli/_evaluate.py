@@ -136,7 +136,8 @@ def _read(
         points = read_table(path, fitted.about.get("columns"), **of_table).points
     else:
         points = read_points(path)
-    if points[0].size != np.prod(shape):
+    axes = [tuple(n for n in each if n > 1) for each in (points.shape[1:], shape)]
+    if points[0].size != np.prod(shape) or (points.ndim > 2 and axes[0] != axes[1]):
         raise UserError(
             f"{path} holds points of shape {points.shape[1:]}, but this energy is of "
             f"points of shape {shape}: give data as those of the fit."

@@ -337,8 +337,7 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
         f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)
     ]:
         raise UserError(
-            f"{', '.join(other)}: not a setting of the network {network}, which this "
-            "fit uses."
+            f"{', '.join(other)}: not a setting of the network {network} of this fit."
         )
     if problem.wants_density and hasattr(settings, "ending"):
         chosen = {"ending": "flow"} | chosen

@@ -113,8 +113,7 @@ def load_density(path: pathlib.Path) -> Fitted:
         raise UserError(f"{path} is no folder of an `equistein fit`.")
     if not folder.has(RunFolder.MODEL):
         raise UserError(
-            f"The fit in {path} is not finished; `equistein resume {path}`. If it "
-            "diverged, start a new one."
+            f"{path} is not finished: `equistein resume {path}`, or start a new fit."
         )
     return models.load(path / RunFolder.MODEL)
 
@@ -163,7 +162,8 @@ def write_samples(
     classes = None if label is None else np.full(len(points), label)
     if kind == _FOLDER:
         path.mkdir()
-        write_image_folder(path, points)
+        white = np.quantile(points, 0.999)  # as of bytes
+        write_image_folder(path, points / (white if white > 1.5 else 1))
     elif is_table(path):
         rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
         more = classes, names, about.get("class_column")

@@ -20,10 +20,11 @@ _LEAST = 4  # bytes that a number becomes, in single precision
 _LOST, _NOISE = 0.01, 1e-14  # of the width that rounding may take; of double precision
 _ROWS = 1_000  # of which this is looked at
 _REMEDY = "give fewer points, or floating point by np.save and --stream"
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+_SUFFIXES = ".png .jpg .jpeg .bmp .gif .tif .tiff .webp .pgm .ppm".split()
 _GREY = ("1", "L", "LA")
 _COLOR = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB")
-_NO_CLASSES = set("train test val valid validation dev images masks".split())
+_NO_CLASSES = """train training test testing val valid validation dev extra holdout
+    images masks labels annotations""".split()
 _PIXELS = 2**24  # of one image, at most
 _USED = """x y q Q labels R coords coordinates positions pos xyz z Z numbers symbols
     nuclear_charges atomic_numbers charge charges species elements atoms""".split()
@@ -82,9 +83,8 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
         raise DataError(f"{path} cannot be read on demand: {error}.") from None
     if points.ndim < 2 or len(points) < 2 or points.dtype.kind != "f":
         raise DataError(
-            f"{path} must hold at least two points in floating point, stacked on axis "
-            f"0, to be read on demand, but has shape {points.shape} and type "
-            f"{points.dtype}."
+            f"{path} must hold two points or more in floating point on axis 0, to be "
+            f"read on demand, but has shape {points.shape} and type {points.dtype}."
         )
     return points
 
@@ -194,8 +194,7 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
         return points
     if dim < 1 or points.ndim == 3 or points[0].size % dim:
         raise DataError(
-            f"Points of shape {points.shape[1:]} do not divide into particles of "
-            f"dimension {dim}."
+            f"Points of {points.shape[1:]} do not divide into dimension {dim}."
         )
     return points.reshape(len(points), -1, dim)
 
@@ -296,7 +295,7 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
     files = [file for part in parts for file in part]
     if len(parts) == 1:
         return files, None  # one class has no information
-    if {part[0].parent.name.lower() for part in parts} <= _NO_CLASSES:
+    if {part[0].parent.name.lower() for part in parts} <= {*_NO_CLASSES}:
         raise DataError(f"{path} has folders of a split or masks: give one of them.")
     return files, np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 

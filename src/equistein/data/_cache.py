@@ -48,10 +48,8 @@ def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | No
         return None
     clouds = as_particles(read_points(file), dim)
     if clouds.shape[1] != num_particles:
-        raise DataError(
-            f"{file} must hold clouds of {num_particles} particles, but they have "
-            f"{clouds.shape[1]}."
-        )
+        text = f"clouds of {num_particles} particles, but they have {clouds.shape[1]}"
+        raise DataError(f"{file} must hold {text}.")
     return clouds - clouds.mean(axis=1, keepdims=True)
 
 

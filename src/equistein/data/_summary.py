@@ -42,8 +42,10 @@ _MOST_COLUMNS = 200
 _FEW_VALUES = 12  # of a column, that is not continuous
 _NUMBER = r"(.*[\W_])?(id|nr|no|subject|patient|plot|batch|chain|draw|run|year)"
 _TIME = r"t|(.*[\W_])?time(stamp)?([\W_].*)?|date|epoch"
-_STATISTIC = r".*__|(minus)?log_?(prob|lik|post)\w*|log(l|wt)|ln_?(l|prob)|deviance"
-_STATISTIC += "|weights|(sample|case|importance|survey)_?weights?"
+_STATISTIC = (
+    r".*__|(minus|neg)?(log|ln)_?(prob|lik|post)\w*|log(l|wt)|ln_?[lp]|deviance"
+)
+_STATISTIC += "|chi2|chisq|weights|(sample|case|importance|survey)_?weights?"
 _CODES = [sign * (10**n - 1) for n in range(2, 7) for sign in (-1, 1)]  # for missing
 _DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])[0-3]\d\.0").fullmatch  # rounded
 _PERIODS = (0.03, 10)  # that points span at least and at most
@@ -124,7 +126,8 @@ def describe(
     atomic_numbers_of(species or ())
     is_cloud = bool(species or getattr(group, "species", ()))
     _add_rows(found, points, len(data), is_cloud)
-    axes = [re.sub(r"[\[(].*|[\W_0-9]", "", name).lower() for name in columns or ()]
+    axes = [re.split(r"[\[(]", name)[0].lower() for name in columns or ()]
+    axes = ["".join(re.findall("(?<![a-z])[xyz](?![a-z])", name)) for name in axes]
     num = points.shape[-1]  # of axes, in the order x1, y1, x2, y2
     is_cut = len({*axes[:num]}) < num or axes != axes[:num] * points.shape[1]
     if is_cloud and is_cut and sum(map({*"xyz"}.__contains__, axes)) > len(axes) / 2:

@@ -153,6 +153,7 @@ def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
         )
         check_read_size("the table", needed, _REMEDY)
         frame = pandas.read_parquet(path)
+        frame.columns = ["_".join(map(str, np.atleast_1d(n))) for n in frame.columns]
         return frame.reset_index() if any(frame.index.names) else frame
     except (DataError, LimitError) as error:
         raise DataError(f"{path}: {error}") from None
@@ -291,8 +292,7 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
             remedy = "Put names or units into the first line, as x [nm]"
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
-            f"has {word[:40]!r} in data row {place}, and {bad.sum()} of these. "
-            f"{remedy}."
+            f"has {word[:40]!r} in data row {place}, of {bad.sum()}. {remedy}."
         )
     check_rounding(f"{path}: column {name!r}", values)
     return values.astype(np.float32)

@@ -89,9 +89,15 @@ def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndar
             f"`labels` must be whole numbers, the classes, but are {values.dtype}: use "
             "labels.astype(int)."
         )
+    values = values.astype(np.int64)
     num = num_classes or max(1, int(values.max(initial=-1)) + 1)
     check_labels("fit", values, num, unknown=True)
     kinds = np.unique(values[values >= 0])
+    if not num_classes and 2 <= len(kinds) < num:
+        raise ValueError(
+            f"`labels` must number classes from 0 on, without gaps, but hold {kinds}: "
+            "use np.unique(labels, return_inverse=True)[1]."
+        )
     if len(kinds) < 2:
         raise ValueError(
             "`labels` must hold at least two classes, but hold "

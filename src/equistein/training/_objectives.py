@@ -75,11 +75,10 @@ class Sum(AbstractObjective[Any]):
     terms: tuple[tuple[float, AbstractObjective], ...]
 
     def __init__(self, terms: tuple[tuple[float, AbstractObjective], ...]):
-        for weight, part in terms:
+        for weight, _ in terms:
             if not abs(weight) < float("inf"):
                 raise ValueError(
-                    "Sum needs `terms` with finite weights, but got "
-                    f"{weight!r} times {part!r}."
+                    f"Sum needs `terms` with finite weights, but got {weight!r}."
                 )
         self.terms = tuple((float(weight), part) for weight, part in terms)
 
@@ -98,10 +97,7 @@ class Sum(AbstractObjective[Any]):
             states.append(after)
             both = ", ".join(sorted(set(infos) & set(info)))
             if both:
-                raise ValueError(
-                    f"Two objectives that are added both report {both}: add one of "
-                    "each kind."
-                )
+                raise ValueError(f"Two objectives both report {both}: add one of them.")
             infos |= info
         return total, tuple(states), infos
 

@@ -62,6 +62,8 @@ def test_classes_are_predicted_for_turned_points_too(classifier, corners):
     points, labels = corners
     turned = points @ np.array([[0.0, -1], [1, 0]])
     assert classifier.score(points, labels) > 0.95
+    column = np.asarray(labels)[:, None]
+    assert classifier.score(points, column) == classifier.score(points, labels)
     assert np.array_equal(classifier.predict(turned), classifier.predict(points))
     found = classifier.predict_proba(points)
     assert np.allclose(found.sum(axis=1), 1, atol=1e-5)

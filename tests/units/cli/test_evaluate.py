@@ -135,6 +135,9 @@ def test_points_of_another_kind_are_refused(run, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.zeros((4, 5)))
     assert status("evaluate", run / "model.eqx", tmp_path / "x.npy") == 2
     assert "points of shape (3, 3)" in capsys.readouterr().err
+    np.save(tmp_path / "turned.npy", np.zeros((4, 9, 1, 1)))  # as many numbers
+    assert status("evaluate", run / "model.eqx", tmp_path / "turned.npy") == 2
+    assert "points of shape (9, 1, 1), but" in capsys.readouterr().err
     (tmp_path / "x.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.7\n")
     assert status("evaluate", run / "model.eqx", tmp_path / "x.xyz") == 2
     assert "index 0 is H2, but the fit is of H2O" in capsys.readouterr().err

@@ -47,6 +47,8 @@ def test_images_become_a_folder(tmp_path):
     about = {"classes": ["cats", "dogs"]}
     write_samples(tmp_path / "new", images, None, None, about)
     assert np.allclose(read_image_folder(tmp_path / "new")[0], images, atol=1 / 255)
+    write_samples(tmp_path / "bytes", 255 * images, None, None, about)
+    assert np.allclose(read_image_folder(tmp_path / "bytes")[0], images, atol=0.01)
 
 
 @pytest.mark.parametrize(

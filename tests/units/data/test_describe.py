@@ -153,7 +153,8 @@ def codes(x):
     ("name", "right"),
     [("patient_id", "paid"), ("time [s]", "lifetime_of_x"), ("lp__", "lp"),
      ("log_prob", "logP"), ("logwt", "log_weight"), ("-logpost"[1:], "post"),
-     ("weights", "weight"), ("sample_weight", "body_weight"), ("year", "yearly")],
+     ("weights", "weight"), ("sample_weight", "body_weight"), ("year", "yearly"),
+     ("lnlike", "chi"), ("chi2", "like")],
 )  # fmt: skip
 def test_columns_that_are_no_variables_are_known_by_name(name, right):
     x = np.random.default_rng(0).normal(size=(200, 2))
@@ -388,6 +389,9 @@ def test_frames_that_are_no_samples_of_free_molecules_are_named(molecules):
         ("1 2 3 4 5 6", True),
         ("x1 x2 x3 y1 y2 y3", False),
         ("t x1 y1 x2 y2 energy", False),
+        ("p1x p1y p2x p2y p3x p3y", True),
+        ("p1x p2x p3x p1y p2y p3y", False),
+        ("x_a x_b x_c y_a y_b y_c", False),
     ],
 )
 def test_columns_of_particles_are_in_order(columns, right):

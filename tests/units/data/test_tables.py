@@ -77,7 +77,7 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
         (ROWS, {"class_column": "sort"}, "no column 'sort', but 'x [nm]', 'kind', "),
         (ROWS, {"columns": ["z"]}, "no column 'z'"),
         (ROWS, {"class_column": "y [nm]", "columns": ["x [nm]"]}, "but has 2.0, 4.5"),
-        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has 'nan' in data row 2, and 2 of"),
+        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has 'nan' in data row 2, of 2. Leave"),
         ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in data row 2"),
         ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has 'inf' in data row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
@@ -259,6 +259,12 @@ def test_an_index_of_parquet_that_has_a_name_is_a_column(tmp_path):
     frame = pandas.DataFrame({"x": [0.5, 1.5, 2.5], "y": [1.0, 0.0, 3.0]})
     frame.set_index("x").to_parquet(tmp_path / "named.parquet")
     assert read_table(tmp_path / "named.parquet").columns == ("x", "y")
+    frame.columns = [0, 1]
+    frame.to_parquet(tmp_path / "numbered.parquet")
+    assert read_table(tmp_path / "numbered.parquet").columns == ("0", "1")
+    frame.columns = pandas.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
+    frame.to_parquet(tmp_path / "nested.parquet")
+    assert read_table(tmp_path / "nested.parquet").columns == ("a_x", "a_y")
 
 
 def test_decimal_commas_after_a_zero_are_no_thousands(file):

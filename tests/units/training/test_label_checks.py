@@ -81,8 +81,11 @@ def test_right_classes_are_taken_in_any_form(kind, key, data, energy):
     assert found.history["num_labels"] == 5
 
 
-def test_the_number_of_classes_is_the_largest_plus_one():
-    assert np.array_equal(check_classes(np.array([2, -1, 0])), [2, -1, 0])
-    for wrong in ([2, -3, 0], []):
+def test_classes_are_numbered_from_zero_on_without_gaps():
+    for kind in (int, np.uint8):
+        assert np.array_equal(check_classes(np.array([2, 1, 0], kind)), [2, 1, 0])
+    assert np.array_equal(check_classes(np.array([1, -1, 0])), [1, -1, 0])
+    assert np.array_equal(check_classes(np.array([2, 0]), 3), [2, 0])
+    for wrong in ([2, -3, 0], [], [2, 0], [2, 1]):
         with pytest.raises(ValueError, match="labels"):
             check_classes(np.array(wrong, int))
