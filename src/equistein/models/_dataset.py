@@ -62,14 +62,11 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     else:
         dataset = _read_points(path, problem, problem.stream or large)
     num = len(dataset.points)
-    known = {"kelvin": problem.kelvin, "notes": unused_arrays(path, dataset.notes)}
-    dataset = dataclasses.replace(
-        dataset, num_held_out=round(problem.held_out * num), **known
-    )
+    known = {"kelvin": problem.kelvin, "num_held_out": round(problem.held_out * num)}
+    known["notes"] = unused_arrays(path, dataset.notes)
+    dataset = dataclasses.replace(dataset, **known)
     if dataset.num_train < 2:
-        raise DataError(
-            f"{path} trains on {dataset.num_train} of {num}: at least two are needed."
-        )
+        raise DataError(f"{path} trains on {dataset.num_train} of {num}: give more.")
     known = {n: getattr(dataset, n) for n in _DESCRIBED}
     dataset = dataclasses.replace(dataset, summary=describe(dataset.points, **known))
     if not isinstance(dataset.points, np.memmap):
@@ -127,9 +124,7 @@ def _with_group(
         return points, parse_group(problem.group)
     dim = problem.dim or (points.shape[2] if points.ndim == 3 else 0)
     if dim <= 0:
-        raise DataError(
-            f"{path} holds rows of {points.shape[1]} numbers: give --dim, of space."
-        )
+        raise DataError(f"{path} has rows of {points.shape[1]}: give --dim, of space.")
     points = as_particles(points, dim)
     if points.shape[1] == 1:
         raise DataError(

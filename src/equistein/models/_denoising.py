@@ -81,9 +81,7 @@ def _spans(data: Particles) -> tuple[float, float]:
         nearest.append(gaps.min(axis=1))
     median = float(np.median(np.concatenate(nearest)))
     if not median > 1e-6 * farthest:
-        raise ValueError(
-            "Particles in `data` coincide: a graph network needs most of them apart."
-        )
+        raise ValueError("Particles in `data` coincide: most must be apart.")
     return median, farthest
 
 

@@ -71,9 +71,9 @@ FIT_METRICS: Mapping[str, Metric] = {
 }
 
 _COMPARED = (
-    "Samples from nothing are compared with one half of the data by invariant features "
-    "(a smooth histogram of distances for a graph network), or by their coordinates or "
-    "pixels once a random element of the group acted on each."
+    "Samples are compared with one half of the data by invariant features (a histogram "
+    "of distances for a graph network), or by coordinates or pixels once a random "
+    "element of the group acted on each."
 )
 _LIKELIHOOD = " Likelihoods use log Z by annealed importance sampling, with its error."
 _MOLECULES = (
@@ -88,16 +88,16 @@ _FORCES = (
 )
 _NO_GAIN = (
     "What was learned adds nothing, {:.2g} ± {:.2g} (nats, or loss of denoising), to "
-    "normal distributions as wide as the data, on held-out points: fit for more epochs "
-    "or with another network, unless the data are normal."
+    "normal distributions: give more epochs or another network, unless data are normal."
 )
 _LOWER = (
     "The learned energies of samples are {:.3g} below those of the data, which spread "
     "by {:.2g}: the data lack such shapes. Give more data, forces, or a topology."
 )
 _FAR_SAMPLES = (
-    "Samples differ from the data: their energy distance is {:.2g}, that of two halves "
-    "of the data {:.2g}. Give more points, more epochs, or another network."
+    "Samples differ from the data: energy distance {:.2g}, of two halves of the data "
+    "{:.2g}; a column's distribution functions are {:.2g} apart. Give more points or "
+    "epochs, another network, or logarithms of long tails."
 )
 _GAIN = ("gain_over_normal", "gain_over_normal_error")
 _DISTANCE = "energy_distance_of_features"
@@ -173,8 +173,10 @@ def judge(
             found["learned_temperature"] = check["displacement virial"].value
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
     far, near = (float(each[_DISTANCE]) for each in (numbers, floor))
-    if far > _FAR_FLOORS * near + _FAR_SPREADS * spread:
-        reasons.append(_FAR_SAMPLES.format(far, near))
+    features = {"data": feature_map(data), "samples": feature_map(samples)}
+    apart, by_chance = _column_gap(*features.values()) if data.ndim == 2 else (0, 1)
+    if far > _FAR_FLOORS * near + _FAR_SPREADS * spread or apart > by_chance:
+        reasons.append(_FAR_SAMPLES.format(far, near, apart))
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in _GAIN)
     if gain <= gain_error < _UNSURE:
         reasons.append(_NO_GAIN.format(gain, gain_error))
@@ -186,13 +188,11 @@ def judge(
         warn_of_samples(text)
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": data, "samples": samples}, {}
-    features = {"data": feature_map(data), "samples": feature_map(samples)}
     species = dataset.molecule
     if species is not None:
         of_samples, of_data, panels = compare_molecules(
-            species, shown["data"][:_MAX_MOLECULES], shown["samples"],
-            dataset.charge,
-        )  # fmt: skip
+            species, data[:_MAX_MOLECULES], samples, dataset.charge
+        )
         numbers, floor = numbers | of_samples, floor | of_data
         panels = _energy_panel(energy, dataset, samples) | panels
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
@@ -220,6 +220,15 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
         return jax.vmap(lambda g, x: features(group.act(g, x)))(elements, points)
 
     return of_moved
+
+
+def _column_gap(x: Array, y: Array) -> tuple[float, float]:
+    """Return the largest distance of Kolmogorov and Smirnov, and one by chance."""
+    from scipy.stats import ks_2samp
+
+    columns = zip(np.asarray(x).T, np.asarray(y).T, strict=True)
+    found = max(float(np.asarray(ks_2samp(*each))[0]) for each in columns)
+    return found, 2 * (1 / len(x) + 1 / len(y)) ** 0.5
 
 
 def _energy_panel(

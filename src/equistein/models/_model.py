@@ -176,7 +176,7 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     found = load_tree(path, (*_known_parts(), *classes))
     if not isinstance(found, Fitted):
         raise FileFormatError(
-            f"{path} holds {type(found).__name__}, not a learned density."
+            f"{path} holds {type(found).__name__}, no fitted density."
         )
     return found
 
@@ -186,9 +186,7 @@ def pretrained(name: str) -> Fitted:
     """Return a density of molecules in Angstrom from the package, such as `c5h8o`."""
     known = {path.stem: path for path in sorted(_SHELF.glob("*.eqx"))}
     if name not in known:
-        raise ValueError(
-            f"There is no pretrained model {name!r}, only {', '.join(known)}."
-        )
+        raise ValueError(f"There is no model {name!r}, only {', '.join(known)}.")
     return load(known[name])
 
 

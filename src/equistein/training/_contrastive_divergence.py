@@ -271,9 +271,7 @@ def _check_probability(owner: str, **numbers: float) -> None:
     """Raise `ValueError` unless numbers are between 0 and 1."""
     for name, number in numbers.items():
         if not 0 <= number <= 1:
-            raise ValueError(
-                f"{owner} needs `{name}` between 0 and 1, but got {number!r}."
-            )
+            raise ValueError(f"{owner} needs `{name}` between 0 and 1, not {number!r}.")
 
 
 class ReweightedState(eqx.Module):

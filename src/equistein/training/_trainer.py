@@ -64,9 +64,7 @@ class Optimization:
         check_integers("`Optimization`", least=0, max_rollbacks=self.max_rollbacks)
         check_positive("`Optimization`", energy_limit=self.energy_limit)
         if not 0 <= self.ema < 1:
-            raise ValueError(
-                f"`Optimization` needs 0 <= `ema` < 1, but got {self.ema!r}."
-            )
+            raise ValueError(f"`Optimization` needs 0 <= `ema` < 1, not {self.ema!r}.")
 
     def transformation(self, num_updates: int) -> optax.GradientTransformation:
         """Return the optimizer of a fit; equal settings give the same object."""

@@ -76,7 +76,7 @@ BAD = {  # what the tests of readers and of settings do not have
     "words in a table": ("x.csv", text("a,b\n1,two\n3,four\n"), [], "'two'"),
     "a folder": ("x.npy", lambda path: path.mkdir(), [], "two images"),
     "molecules without their group": ("x.xyz", text(2 * WATER), [], "point-cloud"),
-    "one molecule": ("x.xyz", text(WATER), CLOUD, "at least two are needed"),
+    "one molecule": ("x.xyz", text(WATER), CLOUD, "trains on 1 of 1"),
     "molecules of two formulas": (
         "x.xyz", text(WATER + WATER.replace("O", "S") + WATER), CLOUD,
         "H2O (2, the first at index 0), H2S (1, the first at index 1): choose",

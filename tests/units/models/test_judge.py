@@ -40,17 +40,19 @@ def test_samples_that_no_step_has_moved_are_told():
     assert fitted_with(0.1, points).sample(0, 6).shape == (6, 2)
 
 
-def verdict(energy, points, start=None, **options):
+def verdict(energy, points, start=None, num=6, **options):
     """Return the texts of events, and what was gained over a normal distribution."""
     start = Box(points, Trivial()) if start is None else start
-    generator = SamplingGenerator(Langevin(0.01), start, num_steps=3, num_at_once=8)
+    generator = SamplingGenerator(
+        Langevin(0.01), start, num_steps=3, num_at_once=max(8, num)
+    )
     center = jnp.zeros(points.shape[1:])
     fitted = Fitted(energy, {}, [], generator, Normal(center, 2.0, **options))
     group = energy.group(points.shape[1:])
     dataset = Dataset(points, None, group, num_held_out=len(points) // 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)
-        model = judge(jr.key(2), fitted, dataset, num_samples=6, ais_steps=100)[0]
+        model = judge(jr.key(2), fitted, dataset, num_samples=num, ais_steps=100)[0]
     texts = [event["text"] for event in model["model"].events]
     return " ".join(texts), model["model"].metrics["gain_over_normal"]
 
@@ -75,6 +77,15 @@ def test_samples_far_from_the_data_are_told(shift, is_told):
     points = jr.normal(jr.key(0), (60, 2))
     energy = KnownEnergy(Normal(jnp.zeros(2), 1.0).log_density, Trivial())
     text, _ = verdict(energy, points, Normals(points + shift, Trivial()))
+    assert ("Samples differ from the data" in text) == is_told
+
+
+@pytest.mark.parametrize(("num", "is_told"), [(5, False), (60, True)])
+def test_a_spike_that_samples_lack_is_told(num, is_told):
+    points = jr.normal(jr.key(0), (200, 2))
+    energy = KnownEnergy(Normal(jnp.zeros(2), 1.0).log_density, Trivial())
+    spiked = points.at[:num, 1].set(0.3)
+    text, _ = verdict(energy, spiked, Normals(points, Trivial()), 400)
     assert ("Samples differ from the data" in text) == is_told
 
 

@@ -150,7 +150,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         with pytest.raises(FileFormatError, match="There is no file"):
             es.load(missing)
     save_tree(path, RBF(1.0))
-    with pytest.raises(FileFormatError, match="holds RBF, not a learned density"):
+    with pytest.raises(FileFormatError, match="holds RBF, no fitted density"):
         es.load(path)
     path.write_bytes(b"no model")
     with pytest.raises(FileFormatError, match="model.eqx"):
