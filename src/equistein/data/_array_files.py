@@ -39,10 +39,8 @@ def read_points(path: pathlib.Path) -> np.ndarray:
     if not path.is_file() or path.suffix.lower() not in (".npy", ".npz"):
         raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     values = stored_arrays(path, ["x"])["x"]
-    if (
-        values.dtype.kind not in "iuf" or values.ndim < 2 or len(values) < 2
-        or 0 in values.shape
-    ):  # fmt: skip
+    has_rows = values.dtype.kind in "iuf" and values.ndim > 1 and len(values) > 1
+    if not has_rows or 0 in values.shape:
         raise DataError(
             f"{path} must hold at least two points of real numbers, stacked on axis 0, "
             f"but has shape {values.shape} and type {values.dtype}."
@@ -113,10 +111,8 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     if not found:
         return None
     labels = found["y"] if "y" in found else found["labels"]
-    if (
-        labels.shape != (num,) or labels.dtype.kind not in "iubf"
-        or np.any(labels != np.round(labels)) or np.any(np.abs(labels) > 2**31 - 2)
-    ):  # fmt: skip
+    fits = labels.shape == (num,) and labels.dtype.kind in "iubf"
+    if not fits or (labels != np.round(labels)).any() or abs(labels).max() >= 2**31 - 1:
         raise DataError(
             f"The array `y` of {path} must hold one class for each of its {num} "
             "points, whole numbers such as np.unique(y, return_inverse=True)[1], or -1 "
@@ -141,8 +137,7 @@ def stored_arrays(
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
-            f"{path} is damaged, too large or no NumPy file of plain numbers: {error}. "
-            "Delete it, or copy it again."
+            f"{path} is damaged or no NumPy file of numbers: {error}; copy it again."
         ) from None
     for name in needed:
         if name not in arrays:
@@ -248,9 +243,8 @@ def read_image_folder(
                 f"{file} has {other}. Resize or crop them."
             )
     color = any(mode in _COLOR for mode in modes)
-    width, height = sizes[0]
-    shape = (len(files), height, width, 3 if color else 1)
-    what = f"The images in {path}, {len(files)} of {width} x {height} pixels,"
+    shape = (len(files), *sizes[0][::-1], 3 if color else 1)
+    what = f"The images in {path}, {len(files)} of {sizes[0]} pixels,"
     check_read_size(what, 4 * math.prod(shape), "take fewer, or smaller ones")
     images = np.empty(shape, np.float32)
     for row, file in zip(images, files, strict=True):
@@ -282,6 +276,9 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
     if not path.is_dir():
         raise DataError(f"There is no folder {path}.")
     here = _images(path)
+    deep = [f for f in path.glob("[!.]*/[!.]*/**/*") if f.suffix.lower() in _SUFFIXES]
+    if deep:
+        raise DataError(f"{deep[0]} is in a folder of a folder: have one for a class.")
     folders = sorted(path.glob("[!.]*/"))
     parts = [images for images in map(_images, folders) if images]
     if not parts:
@@ -331,6 +328,9 @@ def _pixels(file: pathlib.Path, mode: str) -> np.ndarray:
         check_read_size(str(file), file.stat().st_size)
         # From memory: for a file, Pillow allocates as many bytes as it states.
         with Image.open(io.BytesIO(file.read_bytes())) as image:
+            if image.mode in ("LA", "PA", "RGBA"):  # what is transparent is white
+                paper = Image.new("RGBA", image.size, "white")
+                image = Image.alpha_composite(paper, image.convert("RGBA"))
             return np.asarray(image.convert(mode))
     except LimitError as error:
         raise DataError(str(error)) from None

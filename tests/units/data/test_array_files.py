@@ -71,10 +71,10 @@ def test_another_kind_of_file_is_refused(name, tmp_path, points):
 
 def test_a_pickled_array_is_not_loaded(tmp_path):
     np.save(tmp_path / "x.npy", np.array([[1], ["two"]], object), allow_pickle=True)
-    with pytest.raises(DataError, match="damaged.* or no NumPy file of plain numbers"):
+    with pytest.raises(DataError, match="damaged.* or no NumPy file of numbers"):
         read_points(tmp_path / "x.npy")
     np.savez(tmp_path / "x.npz", x=np.array([{}, {}], object))
-    with pytest.raises(DataError, match="damaged.* or no NumPy file of plain numbers"):
+    with pytest.raises(DataError, match="damaged.* or no NumPy file of numbers"):
         read_points(tmp_path / "x.npz")
 
 

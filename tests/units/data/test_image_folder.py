@@ -78,12 +78,26 @@ def test_images_that_are_written_are_read_again(array, tmp_path):
             r"1\.png has 4 x 3 .*2\.png has 3 x 4",
         ),
         (lambda path: path.rmdir(), "no folder"),
+        (
+            lambda path: [save(path / "a" / f"{n}.png") for n in ("1", "b/2")],
+            "2.png is in a folder of a folder",
+        ),
     ],
 )
 def test_a_folder_that_does_not_do_is_refused(make, words, tmp_path):
     make(tmp_path)
     with pytest.raises(DataError, match=words):
         read_image_folder(tmp_path)
+
+
+def test_what_is_transparent_is_white_whatever_its_color(tmp_path):
+    pixels = np.zeros((3, 4, 4), np.uint8)
+    pixels[0, 0, 3] = 255
+    for name in ("1.png", "2.png"):
+        save(tmp_path / name, pixels)
+    images = read_image_folder(tmp_path)[0]
+    assert images[0, 0, 0].tolist() == [0, 0, 0]
+    assert np.all(images[:, 1:] == 1)
 
 
 def test_folders_that_are_hidden_are_left_out_and_splits_are_no_classes(tmp_path):
