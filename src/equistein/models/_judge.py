@@ -223,12 +223,12 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
 
 
 def _column_gap(x: Array, y: Array) -> tuple[float, float]:
-    """Return the largest distance of Kolmogorov and Smirnov, and one by chance."""
+    """Return the largest Kolmogorov-Smirnov distance of a column, and its .999 quantile."""
     from scipy.stats import ks_2samp
 
     columns = zip(np.asarray(x).T, np.asarray(y).T, strict=True)
     found = max(float(np.asarray(ks_2samp(*each))[0]) for each in columns)
-    return found, 2 * (1 / len(x) + 1 / len(y)) ** 0.5
+    return found, (np.log(2_000 * x.shape[1]) / 2 * (1 / len(x) + 1 / len(y))) ** 0.5
 
 
 def _energy_panel(
