@@ -223,7 +223,7 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
 
 
 def _column_gap(x: Array, y: Array) -> tuple[float, float]:
-    """Return the largest Kolmogorov-Smirnov distance of a column, and its .999 quantile."""
+    """Return the largest distance of Kolmogorov and Smirnov, and its .999 quantile."""
     from scipy.stats import ks_2samp
 
     columns = zip(np.asarray(x).T, np.asarray(y).T, strict=True)
