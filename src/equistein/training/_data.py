@@ -102,7 +102,7 @@ def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndar
         raise ValueError(
             "`labels` must hold at least two classes, but hold "
             f"{'the class ' + str(kinds[0]) + ' alone' if len(kinds) else 'none'}. "
-            "Fit data of one class without labels."
+            "Fit one class without labels; -1 is unknown."
         )
     return values.astype(np.int32)
 
