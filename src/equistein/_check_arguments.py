@@ -100,6 +100,8 @@ def _check_all(
     """Raise `ValueError` for the first argument that does not fit."""
     shapes = ""  # of the arguments before
     for argument, value in values.items():
+        if np.ma.is_masked(value):
+            raise ValueError(f"`{owner}` needs `{argument}` without masked numbers.")
         kind, hint = signature.parameters[argument].kind, hints.get(argument)
         if hint is None or kind is inspect.Parameter.VAR_KEYWORD:
             continue
@@ -120,8 +122,6 @@ def _check_all(
                 )
             if is_array:
                 shapes += f", with `{name}` of shape {each.shape}"
-            if is_array and np.ma.is_masked(each):
-                raise ValueError(f"{needs} without masked numbers: leave these out.")
             if is_array and finite:
                 _check_finite(needs, each)
 

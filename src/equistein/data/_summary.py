@@ -350,7 +350,7 @@ def _add_thermal(
         causes = ("energies far off, or forces of 0: leave failed calculations out",)
     texts = [f"{k} {v:.3g} ± {e:.2g}" for k, (v, e) in check.estimates.items()]
     texts += [f"{k} {v:.2g}" for k, v in check.balance.items()]
-    right = f"right: 1 at {kelvin:g} K, net 0" if kelvin else "virials in K; net 0"
+    right = f"right: 1 at {kelvin:g} K, net 0" if kelvin else "in K; right: net 0"
     found.add(
         f"{' and '.join(known).capitalize()} of {rows.sum()} frames ({right}): "
         f"{', '.join(texts) or 'not compared'}",

@@ -96,8 +96,7 @@ _LOWER = (
 )
 _FAR_SAMPLES = (
     "Samples differ from the data: energy distance {:.2g}, of two halves of the data "
-    "{:.2g}; a column's distribution functions are {:.2g} apart. Give more points or "
-    "epochs, another network, or logarithms of long tails."
+    "{:.2g}{}. Give more points or epochs, another network, or logarithms of tails."
 )
 _GAIN = ("gain_over_normal", "gain_over_normal_error")
 _DISTANCE = "energy_distance_of_features"
@@ -176,7 +175,8 @@ def judge(
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     apart, by_chance = _column_gap(*features.values()) if data.ndim == 2 else (0, 1)
     if far > _FAR_FLOORS * near + _FAR_SPREADS * spread or apart > by_chance:
-        reasons.append(_FAR_SAMPLES.format(far, near, apart))
+        text = f"; distributions of a column differ by {apart:.2g}" if apart else ""
+        reasons.append(_FAR_SAMPLES.format(far, near, text))
     gain, gain_error = (float(numbers.get(name, np.nan)) for name in _GAIN)
     if gain <= gain_error < _UNSURE:
         reasons.append(_NO_GAIN.format(gain, gain_error))
