@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from equistein._check_arguments import check_arguments
 from equistein._types import Scalar
 
-_STRETCH, _LOST = 1.1, 0.05
+_STRETCH, _LOST = 1.1, 0.05  # of a free number; by which it is read back wrongly
 
 
 class AbstractConstraint(eqx.Module):

@@ -227,7 +227,7 @@ def pooled(
     labels, the diagonal has one mean, and the rest has another. A center is zero where
     labels change their signs.
     """
-    classes, factors = [], []  # the place of the first number that is exchanged with
+    classes, factors = [], []  # of each number, that of the first it is exchanged with
     for places, axes in zip(parameters.places.values(), parameters.axes, strict=True):
         index = np.indices(places.shape)
         for axis in axes[1:]:
