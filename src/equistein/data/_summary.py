@@ -409,7 +409,7 @@ def _add_columns(
     rest = np.flatnonzero(~constant & ~counting)
     if not len(rest) or len(points) <= 2 * len(names):
         return
-    scales = widths[rest]
+    points, scales = points[:, rest], widths[rest]
     if (ratio := scales.max() / scales.min()) > _SAME_SCALE:
         wide, narrow = listed([rest[scales.argmax()]]), listed([rest[scales.argmin()]])
         found.add(
@@ -417,11 +417,11 @@ def _add_columns(
             "divide each by its standard deviation, or choose other units",
         )
     for last in range(max(2, len(points) - 8), len(points)):  # of spreadsheets
-        above = np.stack([points[:last].sum(axis=0), points[:last].mean(axis=0)])
-        if len(names) > 1 and (abs(points[last] - above) < 1e-3 * widths).all(1).any():
+        above = np.stack([f(points[:last], axis=0) for f in (np.sum, np.mean, np.std)])
+        if len(rest) > 1 and (abs(points[last] - above) < 1e-3 * scales).all(1).any():
             found.add(f"Row {last + 1} sums up those above", "leave it out")
-    _add_dependent(found, points[:, rest], names[rest])
-    _add_start(found, points[:, rest])
+    _add_dependent(found, points, names[rest])
+    _add_start(found, points)
 
 
 def _add_dependent(found: _Lines, points: np.ndarray, names: np.ndarray) -> None:

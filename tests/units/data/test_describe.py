@@ -125,6 +125,7 @@ def test_hands_are_counted():
         (lambda x: with_column(x, np.exp(x[:, 0])), "'1', '3' each is a function"),
         (lambda x: np.vstack([x, x.sum(axis=0)]), "Row 301 sums up"),
         (lambda x: np.vstack([x, x.mean(axis=0), x.std(axis=0)]), "Row 301 sums up"),
+        (lambda x: np.vstack([x, x.std(axis=0)]), "Row 301 sums up"),
     ],
 )
 def test_columns_that_are_off(change, cause):
