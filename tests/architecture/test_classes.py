@@ -16,7 +16,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractMarkovChains.noise",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._squared_distances", "AbstractConstraint.allows",
-    "AbstractConstraint.loses",
+    "AbstractConstraint.is_at_end",
     "AbstractKernel.prepare",
     "AbstractScalarKernel.force", "AbstractScalarKernel.matrix",
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",

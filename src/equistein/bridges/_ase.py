@@ -114,8 +114,8 @@ def energy_calculator(
     known = about.get("kelvin")
     if kelvin and known and kelvin != known:
         raise ValueError(
-            f"`kelvin` is {known:g}, that of the data, whatever that of a simulation: "
-            f"leave it out, but got {kelvin:g}."
+            f"`kelvin` is that of the data, {known:g}, whatever the temperature of a "
+            f"simulation, but got {kelvin:g}: leave it out."
         )
     kelvin = known or kelvin
     if not numbers or kelvin is None:

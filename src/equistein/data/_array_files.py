@@ -278,7 +278,7 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
     here = _images(path)
     deep = [f for f in path.glob("[!.]*/[!.]*/**/*") if f.suffix.lower() in _SUFFIXES]
     if deep:
-        raise DataError(f"{deep[0]} is in a folder of a folder: have one for a class.")
+        raise DataError(f"{deep[0]} is too deep: put a class's images into one folder.")
     folders = sorted(path.glob("[!.]*/"))
     parts = [images for images in map(_images, folders) if images]
     if not parts:

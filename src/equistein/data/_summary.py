@@ -257,7 +257,7 @@ def _add_molecules(
 
 
 def _is_torn(seen: Perceived) -> bool:
-    """Return whether a part, that is no molecule by itself, is far from the others."""
+    """Return whether a part far from the others is no molecule by itself."""
     from rdkit.Chem import GetMolFrags
 
     if seen.problem != "several fragments":

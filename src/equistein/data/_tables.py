@@ -292,7 +292,7 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
             remedy = "Put names or units into the first line, as x [nm]"
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
-            f"has {word[:40]!r} in data row {place}, of {bad.sum()}. {remedy}."
+            f"has {word[:40]!r} in data row {place}, first of {bad.sum()}. {remedy}."
         )
     check_rounding(f"{path}: column {name!r}", values)
     return values.astype(np.float32)

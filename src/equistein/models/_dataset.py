@@ -124,7 +124,7 @@ def _with_group(
         return points, parse_group(problem.group)
     dim = problem.dim or (points.shape[2] if points.ndim == 3 else 0)
     if dim <= 0:
-        raise DataError(f"{path} has rows of {points.shape[1]}: give --dim, of space.")
+        raise DataError(f"{path} has rows of {points.shape[1]} numbers: give --dim.")
     points = as_particles(points, dim)
     if points.shape[1] == 1:
         raise DataError(

@@ -157,7 +157,7 @@ def _xyz_frames(path: pathlib.Path) -> Iterator[Frame]:
         least = max(column.stop for column in columns.values())
         species, is_plain = columns["species"].start, len(columns) == 2
         mass, names = columns.get("masses", columns.get("mass", slice(0))), []
-        # Numbers behind elements may be those of elements or rows, or marks.
+        # A number behind an element may be of the element or the row, or a mark.
         tags = {re.sub("[.]0+$", "", "".join(row[1:2])) for row in rows}
         tagged = all(re.fullmatch("-?[0-9]+", tag) for tag in tags) and tags != {"0"}
         for line, row in enumerate(rows, at + 3):

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from equistein._check_arguments import check_arguments
 from equistein._types import Scalar
 
-_STRETCH, _LOST = 1.1, 0.05  # of a free number; by which it is read back wrongly
+_FARTHER, _LOST = 1.1, 0.05  # factor on a free number, and its error when read back
 
 
 class AbstractConstraint(eqx.Module):
@@ -38,12 +38,12 @@ class AbstractConstraint(eqx.Module):
         """Return whether a finite value satisfies the constraint."""
         return jnp.all(jnp.isfinite(self.inverse(value)))
 
-    def loses(self, free: Float[Array, "*free"]) -> Array:
-        """Return whether the value of each free number is almost too close to an end.
+    def is_at_end(self, free: Float[Array, "*free"]) -> Array:
+        """Return whether each value is about to be rounded to an end of its range.
 
-        That is, whether a tenth more cannot be read from it; by default each by itself.
+        That is, whether 1.1 times the free number cannot be recovered from its value.
         """
-        wide = _STRETCH * free
+        wide = _FARTHER * free
         return ~(jnp.abs(self.inverse(barrier(self.forward(wide))) - wide) < _LOST)
 
     @property
@@ -175,7 +175,7 @@ class Simplex(AbstractConstraint):
         total = jnp.sum(value, axis=-1)
         return jnp.all(value > 0) & jnp.all(jnp.abs(total - 1) < tolerance)
 
-    def loses(self, free: Float[Array, "*free"]) -> Array:
-        wide = _STRETCH * free
+    def is_at_end(self, free: Float[Array, "*free"]) -> Array:
+        wide = _FARTHER * free
         gaps = self.inverse(barrier(self.forward(wide))) - wide
         return ~(gaps - jnp.min(gaps, axis=-1, keepdims=True) < _LOST)

@@ -186,16 +186,15 @@ class Parameters(eqx.Module):
         each = [c.log_jacobian(u) for c, u in zip(self.constraints, parts, strict=True)]
         return jnp.sum(jnp.stack(each))
 
-    def losses(self, points: Float[Array, "n dim"]) -> dict[str, Scalar]:
-        """Return by name how often a value is almost rounded to an end of its range."""
+    def fraction_at_end(self, points: Float[Array, "n dim"]) -> dict[str, Scalar]:
+        """Return by name how often a value is about to be rounded to an end."""
 
-        def lost(point):
+        def at_end(point):
             pairs = zip(self.constraints, self.free(point).items(), strict=True)
-            return {
-                n: jnp.any(c.loses(u)) for c, (n, u) in pairs if c.period == math.inf
-            }
+            known = {n: c.is_at_end(u) for c, (n, u) in pairs if math.isinf(c.period)}
+            return jax.tree.map(jnp.any, known)
 
-        return {name: jnp.mean(x) for name, x in jax.vmap(lost)(points).items()}
+        return jax.tree.map(jnp.mean, jax.vmap(at_end)(points))
 
     def free(self, point: Float[Array, " dim"]) -> dict[str, Float[Array, "*free"]]:
         """Return the free numbers of each parameter, by name."""

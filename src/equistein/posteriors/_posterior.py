@@ -48,7 +48,7 @@ _WIDER = 3.0  # the reference of tempering than the start
 _DIRECT = 8  # steps of a trajectory without tempering
 _MIXED, _APART = 1.05, 1.1  # R-hat up to which chains mix, and above which they do not
 _NUM_PILOTS = 32  # chains of the pilot
-_LOST = 0.005  # draws of a parameter at an end of its range
+_AT_END = 0.005  # of the draws, that round to an end of their range
 
 
 @check_arguments
@@ -219,9 +219,9 @@ class Posterior(eqx.Module):
         """Return draws of samples, and warn of chains that are apart."""
         points = on_device(_draws_of(samples, num_draws))
         coordinates, before = pilot and pilot.coordinates, pilot and pilot.evaluations
-        draws, values, invariants, lost = self._finish(key, coordinates, points)
-        for name, part in jax.device_get(lost).items():
-            if part > _LOST:
+        draws, values, invariants, at_end = self._finish(key, coordinates, points)
+        for name, part in jax.device_get(at_end).items():
+            if part > _AT_END:
                 warn_of_samples(
                     f"{part:.1%} of the draws of '{name}' are where its numbers "
                     "round to an end of their range: what is beyond is missing from "
@@ -247,15 +247,15 @@ class Posterior(eqx.Module):
     def _finish(
         self, key: Key, coordinates: Any, draws: Float[Array, "chain draw dim"]
     ) -> tuple[Array, Array, dict[str, Array], dict[str, Array]]:
-        """Return draws moved by random elements, densities, invariants, losses."""
+        """Return draws moved at random, densities, invariants, how many are at ends."""
         flat = draws.reshape(-1, draws.shape[-1])
         if coordinates is not None:
             flat = jax.vmap(coordinates.unwhiten)(flat)
         flat = jax.vmap(self.group.act)(self.group.sample(key, len(flat)), flat)
         flat = jax.vmap(self.parameters.wrap)(flat)
         values = values_at(self.log_density, flat).reshape(draws.shape[:2])
-        draws, lost = flat.reshape(draws.shape), self.parameters.losses(flat)
-        return draws, values, invariants_of(self.parameters, draws, values), lost
+        draws, at_end = flat.reshape(draws.shape), self.parameters.fraction_at_end(flat)
+        return draws, values, invariants_of(self.parameters, draws, values), at_end
 
     def _start(
         self, key: Key, start: PyTree | None, num: int

@@ -319,7 +319,7 @@ def test_langevin_dynamics_of_a_learned_energy_has_the_energies_of_the_data():
     dynamics.attach(lambda: frames.append(atoms.positions.copy()), interval=4)
     dynamics.run(24_000)
     assert mean_energy(np.array(frames)) == pytest.approx(1.5, abs=0.1)
-    with pytest.raises(ValueError, match="`kelvin` is 300, that of the data"):
+    with pytest.raises(ValueError, match="`kelvin` is that of the data, 300"):
         fitted.calculator(600.0)
     unknown = dataclasses.replace(fitted, about={"atomic_numbers": [8, 1, 1]})
     single, atoms.calc = atoms.get_forces(), unknown.calculator(600.0)

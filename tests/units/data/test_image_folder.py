@@ -80,7 +80,7 @@ def test_images_that_are_written_are_read_again(array, tmp_path):
         (lambda path: path.rmdir(), "no folder"),
         (
             lambda path: [save(path / "a" / f"{n}.png") for n in ("1", "b/2")],
-            "2.png is in a folder of a folder",
+            "2.png is too deep",
         ),
     ],
 )

@@ -77,7 +77,11 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
         (ROWS, {"class_column": "sort"}, "no column 'sort', but 'x [nm]', 'kind', "),
         (ROWS, {"columns": ["z"]}, "no column 'z'"),
         (ROWS, {"class_column": "y [nm]", "columns": ["x [nm]"]}, "but has 2.0, 4.5"),
-        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has 'nan' in data row 2, of 2. Leave"),
+        (
+            "x,y\n1,2\n3,\n5,6\n7,\n",
+            {},
+            "has 'nan' in data row 2, first of 2. Leave",
+        ),
         ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in data row 2"),
         ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has 'inf' in data row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
